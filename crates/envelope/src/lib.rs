@@ -1,0 +1,2 @@
+#![forbid(unsafe_code)]
+//! Envelopes: topics, the stored encoding and its hash, bounds, and admission by kind.

@@ -1,0 +1,2 @@
+
+//! The browser library: a wasm shell over the conversation engine, its IndexedDB store and its transport.

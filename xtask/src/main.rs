@@ -1,0 +1,3 @@
+//! `cargo xtask`: the one entrance.
+
+fn main() {}
