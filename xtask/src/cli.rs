@@ -1,0 +1,171 @@
+//! The command tree: what can be asked for, and its help. What a command does is in the module of its name.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Builds, runs and tests Conclave. Start with `cargo xtask dev`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        cargo xtask dev                  serve the worker, the client and the site on http://127.0.0.1:8787\n  \
+        cargo xtask test                 run every layer of tests, as CI does\n  \
+        cargo xtask test unit            run only what needs neither a runtime nor a browser\n  \
+        cargo xtask doctor               say what this machine has and lacks\n\n\
+        What is missing (the wasm target, Node, npm packages) is installed on the way, from package registries only, and\n\
+        kept below node_modules/ and target/. Progress goes to standard error."
+)]
+pub(crate) struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What can be asked for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve worker, client and site locally, rebuilt on change and restarted when the runtime dies.
+    Dev(DevArguments),
+    /// Run the tests, layer by layer.
+    Test(TestArguments),
+    /// Build the worker, the client package and the site.
+    Build(BuildArguments),
+    /// List every requirement with the tests that hold it; fail on one without.
+    Requirements(RequirementsArguments),
+    /// Say what this machine has and lacks, and how a running deployment is.
+    Doctor(DoctorArguments),
+}
+
+/// `cargo xtask dev`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask dev                            state is kept in target/state and survives restarts\n  \
+    cargo xtask dev --fresh --port 0           a free port and an empty state, both gone at the end\n  \
+    cargo xtask dev --shards 4 --fresh         four topic shards; the number is fixed when a state is born\n\n\
+    Prints exactly one line on standard output, `ready http://127.0.0.1:PORT`, once requests are answered.\n\
+    Ctrl-C ends it and all that it started.")]
+pub(crate) struct DevArguments {
+    /// The port on 127.0.0.1; 0 takes a free one, which the `ready` line names.
+    #[arg(long, default_value_t = 8787)]
+    pub(crate) port: u16,
+    /// How many topic shards a new state is born with [default: what wrangler.toml says].
+    #[arg(long, value_name = "N")]
+    pub(crate) shards: Option<u32>,
+    /// Where objects keep their storage [default: target/state].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Start from an empty state in a temporary folder that is removed at the end.
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) fresh: bool,
+    /// Set a variable of the worker over wrangler.toml's; may be given again.
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    pub(crate) variables: Vec<String>,
+    /// Serve what was built before: build nothing and watch nothing.
+    #[arg(long)]
+    pub(crate) no_build: bool,
+    /// Build the worker with its test-only features, such as a panic on purpose.
+    #[arg(long)]
+    pub(crate) test_build: bool,
+    /// Build unoptimised: quicker to build, larger and slower to run.
+    #[arg(long)]
+    pub(crate) debug: bool,
+}
+
+/// A layer of tests.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Layer {
+    /// Formatting, lints, and the tests of every crate.
+    Unit,
+    /// The built worker in workerd, state on disk: tests/platform.
+    Platform,
+    /// gRPC-Web clients of other makers against it: tests/clients.
+    Clients,
+    /// Chromium against it: tests/browser.
+    Browser,
+}
+
+/// `cargo xtask test`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask test                              every layer, in order\n  \
+    cargo xtask test unit platform                two of them\n  \
+    cargo xtask test browser --filter reload      only tests whose name holds `reload`\n\n\
+    The last line is `N passed, N failed`. The browser layer needs Chromium; on Debian and as root it is installed.")]
+pub(crate) struct TestArguments {
+    /// The layers to run [default: all].
+    #[arg(value_enum)]
+    pub(crate) layers: Vec<Layer>,
+    /// Run only the tests whose name holds this.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+}
+
+/// A part that is built.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Part {
+    /// The Worker and its objects, for workerd and for Cloudflare.
+    Worker,
+    /// The npm package, packed as target/npm/*.tgz.
+    Client,
+    /// The site, as static files in target/site.
+    Site,
+}
+
+/// `cargo xtask build`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask build                  all three\n  \
+    cargo xtask build client           only the npm package, in target/npm/*.tgz\n\n\
+    A part whose inputs did not change since it was last built is left as it is.")]
+pub(crate) struct BuildArguments {
+    /// The parts to build [default: all].
+    #[arg(value_enum)]
+    pub(crate) parts: Vec<Part>,
+    /// Build the worker with its test-only features.
+    #[arg(long)]
+    pub(crate) test_build: bool,
+    /// Build unoptimised.
+    #[arg(long)]
+    pub(crate) debug: bool,
+}
+
+/// `cargo xtask requirements`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask requirements                       every id, with its tests\n  \
+    cargo xtask requirements CONV-D API-22         those that begin so\n  \
+    cargo xtask requirements --missing             only those that nothing holds yet\n\n\
+    A test claims an id by a comment directly above it: `// API-222, CONV-D01..D03`. tests/requirements.toml lists the\n\
+    ids; one that a later issue covers stands there with that issue's subject.")]
+pub(crate) struct RequirementsArguments {
+    /// List only ids that begin so.
+    #[arg(value_name = "PREFIX")]
+    pub(crate) prefixes: Vec<String>,
+    /// List only ids without a test that no later issue covers.
+    #[arg(long)]
+    pub(crate) missing: bool,
+}
+
+/// `cargo xtask doctor`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask doctor                                  what is installed, and the local deployment if one runs\n  \
+    cargo xtask doctor --url http://127.0.0.1:9000      ask another deployment")]
+pub(crate) struct DoctorArguments {
+    /// The deployment to ask for its instance, shards and boundary.
+    #[arg(long, default_value = "http://127.0.0.1:8787")]
+    pub(crate) url: String,
+}
+
+/// Carries out one command.
+///
+/// # Errors
+///
+/// What went wrong, in words that say what to do.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    anyhow::bail!("{command:?} is not wired yet")
+}
