@@ -1,0 +1,58 @@
+/**
+ * What the wasm module exports, as this package uses it. Private: nothing of it is part of the package's surface.
+ *
+ * Structured values cross as JSON text: one string each way is cheaper than a crossing per field. Failures are thrown
+ * as plain objects that `fromCore` turns into typed errors.
+ */
+
+/** Loads the module. Without an argument it is fetched from beside this file. */
+export default function init(options?: {
+  module_or_path: URL | string | Response | BufferSource | WebAssembly.Module | Promise<Response>;
+}): Promise<unknown>;
+
+/** What the module tells its owner. */
+export interface Observer {
+  /** A `Progress` value as JSON. */
+  progress(json: string): void;
+  /** The endpoint ended, with the failure that ended it if there was one. Called once. */
+  closed(failure: unknown): void;
+}
+
+/** Opens the store, registers the agent where that is due, verifies what is stored and starts. */
+export function open(
+  url: string,
+  name: string,
+  registry_key: string | undefined,
+  admission_token: string | undefined,
+  storage_name: string | undefined,
+  signal: AbortSignal | undefined,
+  observer: Observer,
+): Promise<Core>;
+
+/** An open endpoint. */
+export class Core {
+  private constructor();
+  /** The local agent's id. */
+  agent_id(): string;
+  /** Resolves with the post id when the post is certified. `content` is JSON. */
+  send(to: string, content: string, signal: AbortSignal | undefined): Promise<string>;
+  /** Takes the one subscription. */
+  subscribe(): Subscription;
+  acknowledge(token: string): Promise<void>;
+  /** The certified posts at an address as JSON. */
+  history(address: string): Promise<string>;
+  /** A `Verification` as JSON. */
+  verify(address: string, position: number): Promise<string>;
+  conversations(): Promise<string>;
+  /** The latest progress of every post that is not certified yet, as JSON. */
+  open_posts(): string;
+  close(): Promise<void>;
+}
+
+/** The subscription to deliveries. */
+export class Subscription {
+  private constructor();
+  /** The next delivery `{ token, message }` as JSON; `undefined` after `cancel` or when the endpoint was closed. */
+  next(): Promise<string | undefined>;
+  cancel(): void;
+}

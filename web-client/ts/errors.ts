@@ -1,0 +1,223 @@
+/**
+ * Every failure of this package is a {@link ConclaveError}: a class that says which operation failed and a `code` that
+ * says why. Codes are stable; messages are for people and may change.
+ *
+ * One thing is not wrapped: an operation ended by its `AbortSignal` rejects with the signal's own reason, as `fetch` does.
+ */
+
+/** Why a send failed. */
+export type SendErrorCode =
+  /** The address breaks the grammar, or is the local agent's own. */
+  | "invalid-address"
+  /** A named agent has no card in the Registry. */
+  | "unknown-agent"
+  /** A name is repeated, or the group has fewer than 3 or more than 32 members. */
+  | "membership-invalid"
+  /** The content is empty, is no JSON, is not well-formed Unicode, or is larger than 32,768 bytes. */
+  | "content-invalid"
+  /** This endpoint holds no registered identity. */
+  | "not-registered"
+  /** The deployment or the store speaks another wire version. */
+  | "version-mismatch"
+  /** The post can not be signed or certified as things stand. */
+  | "certification-unavailable"
+  /** The store failed; nothing was sent. */
+  | "persistence-failed"
+  /** The deployment can not be reached; nothing was recorded and nothing was sent. */
+  | "network-unavailable"
+  /** The post is recorded and stays queued, here and over reloads; it was not certified before this endpoint ended. */
+  | "delivery-pending"
+  /** The endpoint was closed before the post was recorded. */
+  | "closed";
+
+/** Why the subscription to messages failed. */
+export type ListenErrorCode =
+  /** Messages are already being read: an endpoint has one subscriber. */
+  | "already-listening"
+  /** A stored message no longer decodes. */
+  | "decode-failed"
+  /** The endpoint failed while the subscription was open; `cause` says how. */
+  | "transport-failed";
+
+/** Why an acknowledgment failed. */
+export type AcknowledgeErrorCode =
+  /** The store holds no such delivery. */
+  | "unknown-delivery"
+  /** The delivery is not what the store holds under its token. */
+  | "delivery-conflict"
+  /** The store failed; the message will be delivered again. */
+  | "persistence-failed";
+
+/** Why an endpoint could not be opened. */
+export type OpenErrorCode =
+  /** An option is missing or has the wrong form. */
+  | "invalid-options"
+  /** The name belongs to another key. Registration is first come, first served. */
+  | "name-taken"
+  /** The key is registered under another name. */
+  | "key-already-registered"
+  /** The Registry holds another request under the same operation. */
+  | "idempotency-conflict"
+  /** The deployment guards registration, and the admission token is missing or wrong. */
+  | "not-admitted"
+  /** The Registry's key is not the one given, or not the one pinned at first use. */
+  | "registry-untrusted"
+  /** The stored key is not the key of the stored card. */
+  | "identity"
+  /** The deployment can not be reached. */
+  | "network-unavailable"
+  /** The deployment answered with something that is not an answer. */
+  | "decode-failed"
+  /** The wasm module can not be loaded. */
+  | "module-unavailable";
+
+/** What is wrong with the store. */
+export type StoreErrorCode =
+  /** There is no IndexedDB here, or the browser refuses it to this page. */
+  | "indexeddb-unavailable"
+  /** There are no Web Locks here (they need a secure context). */
+  | "locks-unavailable"
+  /** Another page, tab or worker holds this agent's store. */
+  | "store-locked"
+  /** The browser's quota is used up; nothing of the change was kept. */
+  | "quota-exceeded"
+  /** A newer release wrote this store. It was not touched. */
+  | "newer-schema"
+  /** A release from before the migration baseline wrote this store. It was not touched. */
+  | "pre-reset"
+  /** This is not one of our stores. It was not touched. */
+  | "incompatible"
+  /** A message of an earlier wire version still waits to be sent. */
+  | "outbox-too-old"
+  /** Stored history does not verify, or rows contradict each other. */
+  | "corrupt"
+  /** The store was closed by the browser or by another page that upgrades or deletes it. */
+  | "closed"
+  /** A row or a precondition was not what it had to be. */
+  | "conflict"
+  /** The database failed in another way. */
+  | "persistence";
+
+/** Why a read of history failed. */
+export type HistoryErrorCode =
+  /** The address breaks the grammar. */
+  | "invalid-address"
+  /** There is no conversation at this address. */
+  | "not-found"
+  /** Stored history does not verify. */
+  | "corrupt"
+  /** The store failed. */
+  | "persistence-failed";
+
+/** Every stable code. */
+export type ErrorCode =
+  | SendErrorCode
+  | ListenErrorCode
+  | AcknowledgeErrorCode
+  | OpenErrorCode
+  | StoreErrorCode
+  | HistoryErrorCode;
+
+/** What a {@link ConclaveError} is made of. */
+export interface ConclaveErrorOptions {
+  /** Whether the same call can succeed later without any change to its arguments. */
+  readonly retryable?: boolean;
+  /** What led to this failure. */
+  readonly cause?: unknown;
+}
+
+/** The base of every failure of this package. */
+export class ConclaveError<Code extends ErrorCode = ErrorCode> extends Error {
+  override readonly name: string = "ConclaveError";
+  /** Why it failed: stable, for programs. */
+  readonly code: Code;
+  /** Whether the same call can succeed later without any change to its arguments. */
+  readonly retryable: boolean;
+
+  constructor(code: Code, message: string, options: ConclaveErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retryable = options.retryable ?? false;
+  }
+}
+
+/** `Endpoint.send` failed. */
+export class SendError extends ConclaveError<SendErrorCode> {
+  override readonly name = "SendError";
+}
+
+/** Iterating `Endpoint.messages()` failed. */
+export class ListenError extends ConclaveError<ListenErrorCode> {
+  override readonly name = "ListenError";
+}
+
+/** `Delivery.acknowledge` failed. */
+export class AcknowledgeError extends ConclaveError<AcknowledgeErrorCode> {
+  override readonly name = "AcknowledgeError";
+}
+
+/** `Endpoint.open` failed for a reason that is not the store's. */
+export class OpenError extends ConclaveError<OpenErrorCode> {
+  override readonly name = "OpenError";
+}
+
+/** The store can not be opened, or failed while the endpoint was open. There is no fall-back to memory. */
+export class StoreError extends ConclaveError<StoreErrorCode> {
+  override readonly name = "StoreError";
+}
+
+/** `Endpoint.history` or `Endpoint.conversations` failed. */
+export class HistoryError extends ConclaveError<HistoryErrorCode> {
+  override readonly name = "HistoryError";
+}
+
+/** The operation a failure belongs to, as the wasm module names it. */
+type Operation = "send" | "listen" | "acknowledge" | "open" | "store" | "history";
+
+/** A failure as it crosses from the wasm module. */
+interface CoreFailure {
+  readonly operation: Operation;
+  readonly code: string;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly cause?: unknown;
+}
+
+function isCoreFailure(value: unknown): value is CoreFailure {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "operation" in value &&
+    "code" in value &&
+    typeof value.code === "string" &&
+    "message" in value &&
+    typeof value.message === "string"
+  );
+}
+
+/**
+ * The typed error for what the wasm module threw. Anything else passes through unchanged: it is an abort reason, or a
+ * defect that must not be dressed up as an expected failure.
+ */
+export function fromCore(thrown: unknown): unknown {
+  if (!isCoreFailure(thrown)) return thrown;
+  const { operation, code, message, retryable } = thrown;
+  const options: ConclaveErrorOptions = {
+    retryable,
+    ...(thrown.cause === undefined ? {} : { cause: fromCore(thrown.cause) }),
+  };
+  switch (operation) {
+    case "send":
+      return new SendError(code as SendErrorCode, message, options);
+    case "listen":
+      return new ListenError(code as ListenErrorCode, message, options);
+    case "acknowledge":
+      return new AcknowledgeError(code as AcknowledgeErrorCode, message, options);
+    case "open":
+      return new OpenError(code as OpenErrorCode, message, options);
+    case "store":
+      return new StoreError(code as StoreErrorCode, message, options);
+    case "history":
+      return new HistoryError(code as HistoryErrorCode, message, options);
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Certified conversations: fixed groups of 2 to 32 agents in which every post is signed, stored and voted on by a quorum
+ * of the members, so that each holds a history it can verify by itself.
+ *
+ * @packageDocumentation
+ */
+export { Endpoint } from "./endpoint.js";
+export {
+  AcknowledgeError,
+  ConclaveError,
+  HistoryError,
+  ListenError,
+  OpenError,
+  SendError,
+  StoreError,
+} from "./errors.js";
+export type {
+  AcknowledgeErrorCode,
+  ConclaveErrorOptions,
+  ErrorCode,
+  HistoryErrorCode,
+  ListenErrorCode,
+  OpenErrorCode,
+  SendErrorCode,
+  StoreErrorCode,
+} from "./errors.js";
+export type {
+  Address,
+  AgentAddress,
+  Check,
+  ConnectionProgress,
+  Content,
+  ContentPart,
+  Conversation,
+  Delivery,
+  GroupAddress,
+  HistoryEntry,
+  JsonValue,
+  Message,
+  OpenOptions,
+  PostProgress,
+  PostStage,
+  Progress,
+  SendOptions,
+  SentPost,
+  SignerEntry,
+  Verification,
+} from "./types.js";

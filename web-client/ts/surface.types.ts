@@ -1,0 +1,76 @@
+/**
+ * Holds the package's types by compiling: `tsc -p tsconfig.types.json`. Nothing here runs, and nothing of it is shipped.
+ */
+import {
+  type Address,
+  AcknowledgeError,
+  ConclaveError,
+  type Content,
+  type Delivery,
+  Endpoint,
+  type ErrorCode,
+  type JsonValue,
+  ListenError,
+  OpenError,
+  type Progress,
+  SendError,
+  StoreError,
+} from "./index.js";
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function holds<T extends true>(): T | undefined {
+  return undefined;
+}
+
+export async function anEndpointOpensSendsAndIsRead(signal: AbortSignal): Promise<void> {
+  await using endpoint = await Endpoint.open({ url: "https://conclave.example", name: "alice", signal });
+  const sent = await endpoint.send("agent:bob", "hello", { signal });
+  holds<Same<typeof sent.postId, string>>();
+  const content: Content = [
+    { type: "text", text: "hello" },
+    { type: "data", value: { nested: [1, null, "two"] } },
+  ];
+  await endpoint.send("group:bob,carol", content);
+  for await (const delivery of endpoint.messages({ signal })) {
+    holds<Same<typeof delivery, Delivery>>();
+    if (delivery.message.kind === "group") delivery.message.members.join();
+    await delivery.acknowledge();
+  }
+  for (const entry of await endpoint.history("agent:bob")) {
+    holds<Same<typeof entry.previousRecordHash, string | null>>();
+    const { valid, checks } = await entry.verify();
+    if (!valid) checks.filter((check) => !check.passed);
+  }
+  for await (const event of endpoint.progress()) {
+    holds<Same<typeof event, Progress>>();
+    if (event.kind === "post") event.signedBy.length;
+  }
+  const failure = await endpoint.closed;
+  holds<Same<typeof failure, ConclaveError | undefined>>();
+}
+
+export async function inputsThatAreWrongDoNotCompile(endpoint: Endpoint): Promise<void> {
+  // @ts-expect-error an address has a scheme
+  await endpoint.send("bob", "hello");
+  // @ts-expect-error content has a closed set of parts
+  await endpoint.send("agent:bob", [{ type: "image", url: "x" }]);
+  // @ts-expect-error an endpoint needs a deployment
+  await Endpoint.open({ name: "alice" });
+  // @ts-expect-error an endpoint comes from `open` only
+  new Endpoint();
+  // @ts-expect-error dates are no JSON values
+  const value: JsonValue = new Date(0);
+  const address: Address = "group:bob,carol";
+  await endpoint.send(address, [{ type: "data", value }]);
+}
+
+export function codesAreClosedPerOperation(thrown: unknown): ErrorCode | undefined {
+  if (thrown instanceof SendError && thrown.code === "delivery-pending") return thrown.code;
+  if (thrown instanceof OpenError && thrown.code === "name-taken") return thrown.code;
+  if (thrown instanceof StoreError && thrown.code === "store-locked") return thrown.code;
+  if (thrown instanceof ListenError && thrown.code === "already-listening") return thrown.code;
+  if (thrown instanceof AcknowledgeError && thrown.code === "unknown-delivery") return thrown.code;
+  // @ts-expect-error a send has no such failure
+  if (thrown instanceof SendError && thrown.code === "store-locked") return undefined;
+  return thrown instanceof ConclaveError && !thrown.retryable ? thrown.code : undefined;
+}

@@ -1,0 +1,194 @@
+/** The values that cross the surface of this package. Addresses and posts; private protocol values appear in history only. */
+
+/** `agent:<name>`. */
+export type AgentAddress = `agent:${string}`;
+
+/** `group:<name>,<name>,…`, with the complete membership. */
+export type GroupAddress = `group:${string}`;
+
+/** Where a post goes, or where it came from. */
+export type Address = AgentAddress | GroupAddress;
+
+/** Any value JSON can carry. Numbers are finite, strings are well-formed Unicode. */
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue };
+
+/** One part of a post. */
+export type ContentPart =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "data"; readonly value: JsonValue };
+
+/** A post's content: at least one part, at most 32,768 bytes as canonical JSON. */
+export type Content = readonly ContentPart[];
+
+/** A post from another member, as it is delivered. */
+export type Message =
+  | {
+      readonly kind: "direct";
+      /** Unique to its author. */
+      readonly postId: string;
+      /** Where to answer: the author. */
+      readonly address: AgentAddress;
+      readonly sender: AgentAddress;
+      readonly content: Content;
+    }
+  | {
+      readonly kind: "group";
+      readonly postId: string;
+      /** Where to answer: the group. */
+      readonly address: GroupAddress;
+      readonly sender: AgentAddress;
+      readonly content: Content;
+      /** Every member, in canonical order. */
+      readonly members: readonly AgentAddress[];
+    };
+
+/** A message and the means to say it was taken. Until then it is delivered again, over reloads too. */
+export interface Delivery {
+  readonly message: Message;
+  /**
+   * Marks the message as taken. Safe to repeat.
+   *
+   * @throws {@link AcknowledgeError}
+   */
+  acknowledge(): Promise<void>;
+}
+
+/** What a send that succeeded can say. */
+export interface SentPost {
+  /** The post's id, unique to its author; the same id appears in history and in progress. */
+  readonly postId: string;
+}
+
+/** A conversation this agent is a member of. */
+export interface Conversation {
+  readonly address: Address;
+  /** Every member, the local agent included, in canonical order. */
+  readonly members: readonly AgentAddress[];
+  /** How many posts are certified. */
+  readonly posts: number;
+}
+
+/** A member and the 64-byte Ed25519 signature it gave, in base64url. */
+export interface SignerEntry {
+  readonly agent: AgentAddress;
+  readonly agentId: string;
+  readonly signature: string;
+}
+
+/** One certified post, as this agent's own store holds it. */
+export interface HistoryEntry {
+  /** Its place in the conversation, from 0. */
+  readonly position: number;
+  readonly postId: string;
+  readonly author: AgentAddress;
+  readonly content: Content;
+  readonly conversationId: string;
+  readonly membershipHash: string;
+  readonly postIntentHash: string;
+  readonly anchorHash: string;
+  readonly actionHash: string;
+  readonly recordHash: string;
+  /** `null` for the first post. */
+  readonly previousRecordHash: string | null;
+  /** Who signed the post. */
+  readonly actionSigners: readonly SignerEntry[];
+  /** Who vouches that it is stored. */
+  readonly durabilitySigners: readonly SignerEntry[];
+  /**
+   * Reads the post from the store again and recomputes every hash and checks every signature in it.
+   * A post that does not verify is a result, not an exception.
+   */
+  verify(): Promise<Verification>;
+}
+
+/** One thing that was checked. */
+export interface Check {
+  /** What was checked, in a few words. */
+  readonly name: string;
+  readonly passed: boolean;
+  /** The value computed, or what is wrong. */
+  readonly detail: string;
+}
+
+/** The outcome of {@link HistoryEntry.verify}. */
+export interface Verification {
+  readonly valid: boolean;
+  readonly checks: readonly Check[];
+}
+
+/** How far a post has come. */
+export type PostStage =
+  /** Recorded in the author's store. */
+  | "recorded"
+  /** Its proposal is on its way to every member, or was received. */
+  | "proposed"
+  /** Enough members signed it, and this agent stored it. */
+  | "stored"
+  /** Enough members vouch that they stored it. Final. */
+  | "certified";
+
+/** Where a post is, from this agent's point of view. Each event is a complete picture, not a difference. */
+export interface PostProgress {
+  readonly kind: "post";
+  readonly address: Address;
+  readonly postId: string;
+  readonly author: AgentAddress;
+  readonly content: Content;
+  readonly stage: PostStage;
+  /** Members whose signature this agent holds. */
+  readonly signedBy: readonly AgentAddress[];
+  /** Members that vouch for having stored the post. */
+  readonly storedBy: readonly AgentAddress[];
+  /** How many signatures certify the post. */
+  readonly signaturesNeeded: number;
+  /** How many votes certify its storage. */
+  readonly votesNeeded: number;
+}
+
+/** Whether the deployment is reached. */
+export interface ConnectionProgress {
+  readonly kind: "connection";
+  readonly state: "connecting" | "online" | "offline";
+  /** Why it is offline, for people. */
+  readonly detail?: string;
+}
+
+/** Something an onlooker may want to show. Nothing of an application should depend on it. */
+export type Progress = PostProgress | ConnectionProgress;
+
+/** How to open an endpoint. */
+export interface OpenOptions {
+  /** Where the deployment answers, such as `https://conclave.example`. */
+  readonly url: string | URL;
+  /** The agent's name. It is registered at first use and belongs to this store's key from then on. */
+  readonly name: string;
+  /**
+   * The thumbprint URI of the Registry's key (`urn:ietf:params:oauth:jwk-thumbprint:sha-256:…`). Without it the first
+   * key seen is pinned.
+   */
+  readonly registryKey?: string;
+  /** Required where the deployment guards registration. */
+  readonly admissionToken?: string;
+  /** Name of the IndexedDB database. By default it follows from the deployment's origin and the agent's name. */
+  readonly storageName?: string;
+  /** Ends the opening. It has no effect on an endpoint that is open. */
+  readonly signal?: AbortSignal;
+  /**
+   * Where the wasm module is, when the bundler does not keep `conclave_web_client_bg.wasm` beside this module.
+   */
+  readonly wasm?: URL | string | Response | BufferSource | WebAssembly.Module;
+}
+
+/** How to send. */
+export interface SendOptions {
+  /**
+   * Ends the wait. A post that is already recorded is still sent, now or after a reload.
+   */
+  readonly signal?: AbortSignal;
+}
