@@ -1,0 +1,280 @@
+//! The serving half of a call. Depends on the parts of this crate.
+//!
+//! 1. [`RequestHead::check`] decides on method, content type and encoding before anything else;
+//! 2. [`UnaryRequest`] reads a body of one message (a stream of requests is read by [`crate::FrameDecoder`]);
+//! 3. [`unary_response`], or [`FrameJoiner`] for a stream, writes the answer.
+//!
+//! Two rules for whoever owns the connection. A request body is read to its end before an early error is answered:
+//! a client that still uploads sees a failed network call instead. And a response never has a `content-length`;
+//! its last frame always carries the status, also where nothing came before it.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use prost::Message;
+
+use crate::{ContentType, Encoding, Frame, FrameDecoder, Status, Trailers, cors, deadline, frame};
+
+/// Ready frames of a stream are joined into one chunk up to this many bytes before base64. A chunk costs far more
+/// than the bytes in it.
+pub const JOINED_CHUNK_BYTES: usize = 32 * 1024;
+
+/// The HTTP status of every response that runs, or would have run, an RPC.
+pub const RESPONSE_HTTP_STATUS: u16 = 200;
+
+/// The parts of an HTTP request that decide whether it is a call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestHead<'a> {
+    /// The HTTP method.
+    pub method: &'a str,
+    /// The `content-type` header.
+    pub content_type: Option<&'a str>,
+    /// The `grpc-encoding` header.
+    pub grpc_encoding: Option<&'a str>,
+    /// The `grpc-timeout` header.
+    pub grpc_timeout: Option<&'a str>,
+}
+
+/// A request that is a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// How the body is written, and how the response is to be.
+    pub encoding: Encoding,
+    /// How long the caller waits.
+    pub timeout: Option<Duration>,
+}
+
+/// A request that is not a call, or one no method needs to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Answer with this HTTP status and the CORS headers, without a body: the peer does not speak gRPC-Web.
+    Http {
+        /// 405 or 415.
+        status: u16,
+    },
+    /// Answer with a trailer frame.
+    Call {
+        /// How the response is to be written.
+        encoding: Encoding,
+        /// What is wrong.
+        status: Status,
+    },
+}
+
+impl RequestHead<'_> {
+    /// Decides whether a request is a call.
+    ///
+    /// # Errors
+    /// [`Refusal::Http`] 405 for a method other than POST and 415 for a content type that is not gRPC-Web;
+    /// [`Refusal::Call`] UNIMPLEMENTED for a `grpc-encoding` other than identity (API-281) and INVALID_ARGUMENT for a
+    /// `grpc-timeout` that cannot be read.
+    pub fn check(&self) -> Result<Accepted, Refusal> {
+        if self.method != "POST" {
+            return Err(Refusal::Http { status: 405 });
+        }
+        let content_type = self
+            .content_type
+            .and_then(ContentType::parse)
+            .ok_or(Refusal::Http { status: 415 })?;
+        let encoding = content_type.encoding();
+        if let Some(name) = self.grpc_encoding.map(str::trim).filter(|name| !name.is_empty())
+            && !name.eq_ignore_ascii_case("identity")
+        {
+            let status = Status::unimplemented("grpc-encoding other than identity is not supported");
+            return Err(Refusal::Call { encoding, status });
+        }
+        let timeout = self
+            .grpc_timeout
+            .map(deadline::parse)
+            .transpose()
+            .map_err(|error| Refusal::Call {
+                encoding,
+                status: Status::invalid_argument(error.to_string()),
+            })?;
+        Ok(Accepted { encoding, timeout })
+    }
+}
+
+/// Reads the one message of a request body that arrives in pieces.
+///
+/// It takes in the whole body whatever is wrong with it and holds no more than the message: the verdict comes at the
+/// end, when it may be answered.
+#[derive(Debug)]
+pub struct UnaryRequest {
+    decoder: FrameDecoder,
+    message: Option<Bytes>,
+    failure: Option<Status>,
+}
+
+impl UnaryRequest {
+    /// A reader that refuses a message longer than `max_request_bytes` on the wire.
+    #[must_use]
+    pub fn new(encoding: Encoding, max_request_bytes: usize) -> UnaryRequest {
+        UnaryRequest {
+            decoder: FrameDecoder::new(encoding, max_request_bytes),
+            message: None,
+            failure: None,
+        }
+    }
+
+    /// Takes in the next piece of the body, of any length.
+    pub fn push(&mut self, piece: &[u8]) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.decoder.push(piece);
+        loop {
+            match self.decoder.next_frame() {
+                Ok(None) => return,
+                Ok(Some(Frame::Message(message))) if self.message.is_none() => self.message = Some(message),
+                Ok(Some(Frame::Message(_))) => {
+                    return self.fail(Status::unimplemented(
+                        "the method takes exactly one message, not several",
+                    ));
+                }
+                Ok(Some(Frame::Trailers(_))) => {
+                    return self.fail(Status::invalid_argument("a request has no trailers"));
+                }
+                Err(error) => return self.fail(error.to_request_status()),
+            }
+        }
+    }
+
+    /// The message, encoded, once the body has ended. Its length is the wire length of the request.
+    ///
+    /// # Errors
+    /// OUT_OF_RANGE for a message over the bound; UNIMPLEMENTED for a compressed message, several messages or none;
+    /// INVALID_ARGUMENT for a body that is not frames.
+    pub fn finish(mut self) -> Result<Bytes, Status> {
+        if self.failure.is_none()
+            && let Err(error) = self.decoder.finish()
+        {
+            self.fail(error.to_request_status());
+        }
+        match (self.failure, self.message) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(message)) => Ok(message),
+            (None, None) => Err(Status::unimplemented(
+                "the method takes exactly one message, not none",
+            )),
+        }
+    }
+
+    fn fail(&mut self, status: Status) {
+        self.message = None;
+        self.failure = Some(status);
+    }
+}
+
+/// Decodes a request message.
+///
+/// # Errors
+/// INVALID_ARGUMENT when the bytes are not that message. A publish adds its own detail.
+pub fn decode_message<M: Message + Default>(encoded: Bytes) -> Result<M, Status> {
+    M::decode(encoded)
+        .map_err(|error| Status::invalid_argument(format!("the request does not decode: {error}")))
+}
+
+/// The header fields of a response to a call, errors included: the content type and what CORS needs. The caller adds
+/// its own and no `content-length`.
+#[must_use]
+pub fn response_headers(encoding: Encoding) -> [(&'static str, &'static str); 3] {
+    let [origin, exposed] = cors::RESPONSE_HEADERS;
+    [("content-type", encoding.content_type()), origin, exposed]
+}
+
+/// The whole body of a unary response in one chunk: the message and OK, or a trailer frame with the error.
+///
+/// A message longer than `max_response_bytes` becomes OUT_OF_RANGE; it is never cut (API-282, API-283).
+///
+/// # Panics
+/// Never, for a `max_response_bytes` below 4 GiB.
+#[must_use]
+pub fn unary_response<M: Message>(
+    encoding: Encoding,
+    result: &Result<M, Status>,
+    max_response_bytes: usize,
+) -> Bytes {
+    match result {
+        Err(status) => error_response(encoding, status),
+        Ok(message) if message.encoded_len() > max_response_bytes => error_response(
+            encoding,
+            &Status::out_of_range(format!(
+                "the response of {} bytes is longer than {max_response_bytes} bytes",
+                message.encoded_len()
+            )),
+        ),
+        Ok(message) => {
+            let mut frames = BytesMut::new();
+            frame::put_message(&mut frames, message);
+            frame::put_trailers(&mut frames, &Trailers::from_status(&Status::ok()));
+            frame::seal(frames, encoding)
+        }
+    }
+}
+
+/// A body that is a trailer frame alone.
+#[must_use]
+pub fn error_response(encoding: Encoding, status: &Status) -> Bytes {
+    let mut frames = BytesMut::new();
+    frame::put_trailers(&mut frames, &Trailers::from_status(status));
+    frame::seal(frames, encoding)
+}
+
+/// Joins the ready frames of a stream into chunks of about [`JOINED_CHUNK_BYTES`].
+///
+/// Push what is ready while [`is_full`](Self::is_full) is false, then send [`take`](Self::take). A frame longer than a
+/// chunk travels in one piece.
+#[derive(Debug)]
+pub struct FrameJoiner {
+    encoding: Encoding,
+    frames: BytesMut,
+}
+
+impl FrameJoiner {
+    /// A joiner with nothing in it.
+    #[must_use]
+    pub fn new(encoding: Encoding) -> FrameJoiner {
+        FrameJoiner {
+            encoding,
+            frames: BytesMut::new(),
+        }
+    }
+
+    /// Adds a message.
+    ///
+    /// # Errors
+    /// OUT_OF_RANGE, and nothing added, when the message is longer than `max_response_bytes`.
+    pub fn push(&mut self, message: &impl Message, max_response_bytes: usize) -> Result<(), Status> {
+        let length = message.encoded_len();
+        if length > max_response_bytes {
+            return Err(Status::out_of_range(format!(
+                "a frame of {length} bytes is longer than {max_response_bytes} bytes"
+            )));
+        }
+        frame::put_message(&mut self.frames, message);
+        Ok(())
+    }
+
+    /// Whether a chunk's worth is waiting to be taken.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.frames.len() >= JOINED_CHUNK_BYTES
+    }
+
+    /// What is waiting, as one chunk, or `None`.
+    pub fn take(&mut self) -> Option<Bytes> {
+        (!self.frames.is_empty()).then(|| frame::seal(self.frames.split(), self.encoding))
+    }
+
+    /// The last chunk: what is waiting, and the trailers.
+    #[must_use]
+    pub fn finish(mut self, status: &Status) -> Bytes {
+        frame::put_trailers(&mut self.frames, &Trailers::from_status(status));
+        frame::seal(self.frames, self.encoding)
+    }
+}
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;
