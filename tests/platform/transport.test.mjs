@@ -1,0 +1,160 @@
+// The transport, byte by byte: framing, content types, compression, CORS, and requests that are not gRPC at all.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { Deployment } from "../support/deployment.mjs";
+import * as envelopes from "../support/envelopes.mjs";
+import { frame, grpcStatus, parse, request, statusDetails } from "../support/raw.mjs";
+import { decode, encode } from "../support/wire.mjs";
+
+const PUBLISH = "/xmtp.backend.v1.PublishService/Publish";
+const QUERY = "/xmtp.backend.v1.QueryService/Query";
+const BINARY = { "content-type": "application/grpc-web+proto" };
+
+const INVALID_ARGUMENT = 3;
+const OUT_OF_RANGE = 11;
+const UNIMPLEMENTED = 12;
+
+const publishRequest = (...list) => Buffer.from(encode("xmtp.backend.v1.PublishRequest", { envelopes: list }));
+
+describe("the transport", () => {
+  let deployment;
+  let send;
+
+  before(async () => {
+    deployment = await Deployment.start();
+    send = (path, options) => request(deployment.url, path, options);
+  });
+  after(() => deployment?.stop());
+
+  // API-285
+  test("a unary answer is a message frame and a trailer frame without a content-length", async () => {
+    const body = frame(publishRequest(envelopes.groupMessage(envelopes.groupId(), "hello")));
+    const answer = await send(PUBLISH, { headers: BINARY, body });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers["content-type"], "application/grpc-web+proto");
+    assert.equal(answer.headers["content-length"], undefined);
+    assert.match(answer.headers["x-request-id"], /^[0-9a-f-]{36}$/);
+    const { messages, trailers } = parse(answer.body);
+    assert.equal(messages.length, 1);
+    assert.match(trailers, /^grpc-status:0\r\n/);
+    const response = decode("xmtp.backend.v1.PublishResponse", messages[0]);
+    assert.equal(response.envelopeMetas.length, 1);
+  });
+
+  // API-285
+  test("every spelling of the content type is served, text mode included", async () => {
+    const group = envelopes.groupId();
+    const body = frame(publishRequest(envelopes.groupMessage(group, "hello")));
+    for (const type of ["application/grpc-web", "Application/GRPC-Web+Proto; charset=utf-8"]) {
+      assert.equal(grpcStatus((await send(PUBLISH, { headers: { "content-type": type }, body })).body), 0, type);
+    }
+    for (const type of ["application/grpc-web-text", "application/grpc-web-text+proto"]) {
+      const parts = [body.subarray(0, 7), body.subarray(7)].map((part) => part.toString("base64")).join("");
+      const answer = await send(PUBLISH, { headers: { "content-type": type }, body: parts });
+      assert.match(answer.headers["content-type"], /^application\/grpc-web-text/);
+      const padded = answer.body.toString("latin1").match(/[^=]+=*/g);
+      const decoded = Buffer.concat(padded.map((part) => Buffer.from(part, "base64")));
+      assert.equal(grpcStatus(decoded), 0, type);
+    }
+  });
+
+  // API-281
+  test("compression is not implemented, declared or flagged", async () => {
+    const message = publishRequest(envelopes.groupMessage(envelopes.groupId(), "hello"));
+    const declared = await send(PUBLISH, { headers: { ...BINARY, "grpc-encoding": "gzip" }, body: frame(message) });
+    assert.equal(grpcStatus(declared.body), UNIMPLEMENTED);
+    const flagged = await send(PUBLISH, { headers: BINARY, body: frame(message, 1) });
+    assert.equal(grpcStatus(flagged.body), UNIMPLEMENTED);
+    const identity = await send(PUBLISH, { headers: { ...BINARY, "grpc-encoding": "identity" }, body: frame(message) });
+    assert.equal(grpcStatus(identity.body), 0);
+  });
+
+  // API-281, API-282
+  test("a request longer than the budget on the wire is out of range, and the next one is served", async () => {
+    const { body } = await send("/xmtp.backend.v1.ConfigurationService/GetConfiguration", {
+      headers: BINARY,
+      body: frame(Buffer.alloc(0)),
+    });
+    const { limits } = decode("xmtp.backend.v1.GetConfigurationResponse", parse(body).messages[0]);
+    const tooLong = frame(Buffer.alloc(Number(limits.maxRequestBytes) + 1));
+    assert.equal(grpcStatus((await send(PUBLISH, { headers: BINARY, body: tooLong })).body), OUT_OF_RANGE);
+    assert.equal(grpcStatus((await send(QUERY, { headers: BINARY, body: frame(Buffer.alloc(0)) })).body), 0);
+  });
+
+  // API-223, API-285
+  test("an error is a trailer frame with the PublishError as a detail", async () => {
+    const answer = await send(PUBLISH, { headers: BINARY, body: frame(publishRequest({})) });
+    assert.equal(answer.status, 200);
+    assert.equal(grpcStatus(answer.body), INVALID_ARGUMENT);
+    const { details } = statusDetails(answer.body);
+    assert.equal(details[0].typeUrl, "type.googleapis.com/xmtp.backend.v1.PublishError");
+    assert.equal(decode("xmtp.backend.v1.PublishError", details[0].value).index, 0);
+  });
+
+  test("bytes that are no message, and frames cut short, fail as malformed and not as a crash", async () => {
+    const garbage = frame(Buffer.from([0xff, 0xff, 0xff]));
+    const cut = frame(publishRequest(envelopes.groupMessage(envelopes.groupId(), "x"))).subarray(0, -1);
+    for (const body of [garbage, cut, Buffer.alloc(0), Buffer.from([0])]) {
+      const answer = await send(PUBLISH, { headers: BINARY, body });
+      assert.equal(answer.status, 200);
+      assert.ok(grpcStatus(answer.body) > 0);
+    }
+  });
+
+  test("a path that no service implements is unimplemented", async () => {
+    const answer = await send("/xmtp.backend.v1.QueryService/Get", { headers: BINARY, body: frame(Buffer.alloc(0)) });
+    assert.equal(grpcStatus(answer.body), UNIMPLEMENTED);
+  });
+
+  test("what is not gRPC-Web never runs an RPC", async () => {
+    const group = envelopes.groupId();
+    const body = frame(publishRequest(envelopes.groupMessage(group, "hidden")));
+    for (const type of ["application/json", "text/plain", ""]) {
+      const answer = await send(PUBLISH, { headers: type ? { "content-type": type } : {}, body });
+      assert.equal(answer.status, 415, type);
+    }
+    assert.equal((await send(PUBLISH, { method: "GET" })).status, 405);
+    const query = Buffer.from(encode("xmtp.backend.v1.QueryRequest", { queries: [{ topic: envelopes.groupTopic(group) }] }));
+    const { messages } = parse((await send(QUERY, { headers: BINARY, body: frame(query) })).body);
+    assert.equal(decode("xmtp.backend.v1.QueryResponse", messages[0]).envelopes.length, 0);
+  });
+
+  // API-285
+  test("a browser of any origin may call, and may read the status headers", async () => {
+    const preflight = await send(PUBLISH, {
+      method: "OPTIONS",
+      headers: {
+        origin: "https://app.example",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type,x-grpc-web,conclave-expected-router-instance",
+      },
+    });
+    assert.equal(preflight.status, 204);
+    assert.equal(preflight.body.length, 0);
+    assert.equal(preflight.headers["access-control-allow-origin"], "*");
+    assert.match(preflight.headers["access-control-allow-headers"], /conclave-expected-router-instance/);
+    const answer = await send(PUBLISH, {
+      headers: { ...BINARY, origin: "https://app.example" },
+      body: frame(publishRequest({})),
+    });
+    const exposed = answer.headers["access-control-expose-headers"].toLowerCase().split(/\s*,\s*/);
+    for (const name of ["grpc-status", "grpc-message", "grpc-status-details-bin", "x-request-id", "conclave-router-instance"]) {
+      assert.ok(exposed.includes(name), name);
+    }
+  });
+
+  test("a deadline is honoured, and a malformed one refused", async () => {
+    const body = frame(Buffer.alloc(0));
+    assert.equal(grpcStatus((await send(QUERY, { headers: { ...BINARY, "grpc-timeout": "10S" }, body })).body), 0);
+    const malformed = await send(QUERY, { headers: { ...BINARY, "grpc-timeout": "soon" }, body });
+    assert.ok(grpcStatus(malformed.body) > 0);
+  });
+
+  test("the site is served at the root", async () => {
+    const page = await send("/", { method: "GET" });
+    assert.equal(page.status, 200);
+    assert.match(page.headers["content-type"], /^text\/html/);
+    assert.equal((await send("/no/such/page", { method: "GET" })).status, 404);
+  });
+});
