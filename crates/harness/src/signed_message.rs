@@ -1,0 +1,297 @@
+//! Signed messages (reference section 3): opaque bytes from one agent to up to 128, signed by the sender.
+//!
+//! An [`EncodedSignedMessage`] has the right form and proves nothing. Only [`EncodedSignedMessage::verify`], under the
+//! sender's verified card, gives a [`SignedMessage`].
+
+use crate::{
+    agent_card::{AgentCard, take_version},
+    base64url,
+    canonical_json::{self, CanonicalJsonError, Limits},
+    closed_object::{ClosedObject, SchemaError},
+    identifiers::{AgentCardDigest, AgentId, MessageId, SignedMessageDigest},
+    jws::EncodedJws,
+    key::AgentKey,
+    literals::{SIGNED_MESSAGE_KIND, SIGNED_MESSAGE_TYP, version_member},
+    wire_version::{WireVersion, WireVersions},
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
+
+/// The longest body, in bytes.
+pub const BODY_BYTES_MAX: usize = 262_144;
+
+/// The most recipients of one message. There is always at least one.
+pub const RECIPIENTS_MAX: usize = 128;
+
+/// The longest canonical text of a signed message, in bytes: the longest body to the most recipients.
+pub const SIGNED_MESSAGE_BYTES_MAX: usize = 471_674;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MessageClaims {
+    sender: AgentId,
+    agent_card_digest: AgentCardDigest,
+    recipients: Vec<AgentId>,
+    message_id: MessageId,
+    body: Vec<u8>,
+    version: WireVersion,
+}
+
+impl MessageClaims {
+    fn to_value(&self) -> Value {
+        let recipients: Vec<Value> = self.recipients.iter().map(|id| id.to_string().into()).collect();
+        let mut members = Map::new();
+        members.insert("kind".to_owned(), SIGNED_MESSAGE_KIND.into());
+        members.insert(
+            version_member(self.version).to_owned(),
+            self.version.to_string().into(),
+        );
+        members.insert("senderAgentId".to_owned(), self.sender.to_string().into());
+        members.insert(
+            "agentCardDigest".to_owned(),
+            self.agent_card_digest.to_string().into(),
+        );
+        members.insert("recipientAgentIds".to_owned(), recipients.into());
+        members.insert("messageId".to_owned(), self.message_id.to_string().into());
+        members.insert("body".to_owned(), base64url::encode(&self.body).into());
+        Value::Object(members)
+    }
+
+    fn parse(payload: Value) -> Result<Self, SchemaError> {
+        let mut object = ClosedObject::open("signed message", payload)?;
+        object.literal("kind", SIGNED_MESSAGE_KIND)?;
+        let version = take_version(&mut object)?;
+        let sender = object.parsed("senderAgentId")?;
+        let agent_card_digest = object.parsed("agentCardDigest")?;
+        let message_id = object.parsed("messageId")?;
+        let recipients = parse_recipients(object.array("recipientAgentIds")?)?;
+        let body = object.bytes("body")?;
+        if body.len() > BODY_BYTES_MAX {
+            return Err(SchemaError::new(
+                "signed message member body",
+                format_args!("{} bytes", body.len()),
+            ));
+        }
+        object.close()?;
+        Ok(Self {
+            sender,
+            agent_card_digest,
+            recipients,
+            message_id,
+            body,
+            version,
+        })
+    }
+}
+
+fn parse_recipients(values: Vec<Value>) -> Result<Vec<AgentId>, SchemaError> {
+    let error = |problem: &dyn std::fmt::Display| {
+        SchemaError::new("signed message member recipientAgentIds", problem)
+    };
+    if !(1..=RECIPIENTS_MAX).contains(&values.len()) {
+        return Err(error(&format_args!("{} recipients", values.len())));
+    }
+    let recipients = values
+        .into_iter()
+        .map(|value| match value {
+            Value::String(text) => text.parse::<AgentId>().map_err(|problem| error(&problem)),
+            _ => Err(error(&"not a string")),
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    if !recipients.is_sorted_by(|earlier, later| earlier < later) {
+        return Err(error(&"not strictly ascending"));
+    }
+    Ok(recipients)
+}
+
+/// A message whose form has been checked and whose signature has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedSignedMessage {
+    jws: EncodedJws,
+    claims: MessageClaims,
+}
+
+impl EncodedSignedMessage {
+    /// The message of a canonical text.
+    ///
+    /// # Errors
+    ///
+    /// When it is not the canonical text of exactly one message.
+    pub fn from_canonical_bytes(bytes: &[u8]) -> Result<Self, CanonicalJsonError> {
+        canonical_json::decode(bytes, Limits::identity(SIGNED_MESSAGE_BYTES_MAX))
+    }
+
+    /// Its canonical text.
+    pub fn to_canonical_bytes(&self) -> Vec<u8> {
+        self.jws.to_canonical_bytes()
+    }
+
+    /// SHA-256 of the canonical text, the signature included.
+    pub fn digest(&self) -> SignedMessageDigest {
+        SignedMessageDigest::from_bytes(self.jws.digest())
+    }
+
+    /// Who claims to have sent it; unverified.
+    pub const fn sender(&self) -> AgentId {
+        self.claims.sender
+    }
+
+    /// Which card the sender claims to have; unverified.
+    pub const fn agent_card_digest(&self) -> AgentCardDigest {
+        self.claims.agent_card_digest
+    }
+
+    /// Whom it claims to be for, strictly ascending; unverified.
+    pub fn recipients(&self) -> &[AgentId] {
+        &self.claims.recipients
+    }
+
+    /// Its id within the sender; unverified.
+    pub const fn message_id(&self) -> MessageId {
+        self.claims.message_id
+    }
+
+    /// The wire version it is written in; unverified.
+    pub const fn version(&self) -> WireVersion {
+        self.claims.version
+    }
+
+    /// The message, if the agent of `card` signed it under that very card and its version is one of `versions`.
+    ///
+    /// # Errors
+    ///
+    /// Otherwise, without saying why.
+    pub fn verify(
+        &self,
+        card: &AgentCard,
+        versions: &WireVersions,
+    ) -> Result<SignedMessage, SignedMessageVerificationError> {
+        let verifies = self.claims.sender == card.agent_id()
+            && self.claims.agent_card_digest == card.digest()
+            && versions.contains(self.claims.version)
+            && self.jws.is_signed_by(&card.public_key());
+        if verifies {
+            Ok(SignedMessage {
+                encoded: self.clone(),
+            })
+        } else {
+            Err(SignedMessageVerificationError)
+        }
+    }
+}
+
+impl Serialize for EncodedSignedMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.jws.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for EncodedSignedMessage {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let (jws, payload) =
+            EncodedJws::parse("signed message", SIGNED_MESSAGE_TYP, value).map_err(de::Error::custom)?;
+        let claims = MessageClaims::parse(payload).map_err(de::Error::custom)?;
+        Ok(Self { jws, claims })
+    }
+}
+
+/// A message its claimed sender did not sign, or of a version that is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the signed message does not verify")]
+pub struct SignedMessageVerificationError;
+
+/// A message that cannot be signed: the key is not the card's, the recipients are none, too many or repeated, or the
+/// body is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the message cannot be signed")]
+pub struct SignedMessageSigningError;
+
+/// A message its sender signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedMessage {
+    encoded: EncodedSignedMessage,
+}
+
+impl SignedMessage {
+    /// Signs `body` for `recipients`, which may come in any order.
+    ///
+    /// # Errors
+    ///
+    /// When `key` is not the card's, there are 0 or more than [`RECIPIENTS_MAX`] recipients or one twice, or the body
+    /// is longer than [`BODY_BYTES_MAX`].
+    pub fn sign(
+        card: &AgentCard,
+        key: &AgentKey,
+        recipients: &[AgentId],
+        message_id: MessageId,
+        body: &[u8],
+        version: WireVersion,
+    ) -> Result<Self, SignedMessageSigningError> {
+        let mut recipients = recipients.to_vec();
+        recipients.sort_unstable();
+        let signable = key.public_key() == card.public_key()
+            && (1..=RECIPIENTS_MAX).contains(&recipients.len())
+            && recipients.is_sorted_by(|earlier, later| earlier < later)
+            && body.len() <= BODY_BYTES_MAX;
+        if !signable {
+            return Err(SignedMessageSigningError);
+        }
+        let claims = MessageClaims {
+            sender: card.agent_id(),
+            agent_card_digest: card.digest(),
+            recipients,
+            message_id,
+            body: body.to_vec(),
+            version,
+        };
+        let jws = EncodedJws::sign(key, SIGNED_MESSAGE_TYP, &claims.to_value());
+        Ok(Self {
+            encoded: EncodedSignedMessage { jws, claims },
+        })
+    }
+
+    /// Who sent it.
+    pub const fn sender(&self) -> AgentId {
+        self.encoded.claims.sender
+    }
+
+    /// The card it was signed under.
+    pub const fn agent_card_digest(&self) -> AgentCardDigest {
+        self.encoded.claims.agent_card_digest
+    }
+
+    /// Whom it is for, strictly ascending.
+    pub fn recipients(&self) -> &[AgentId] {
+        &self.encoded.claims.recipients
+    }
+
+    /// Its id within the sender.
+    pub const fn message_id(&self) -> MessageId {
+        self.encoded.claims.message_id
+    }
+
+    /// The signed bytes.
+    pub fn body(&self) -> &[u8] {
+        &self.encoded.claims.body
+    }
+
+    /// The wire version it is written in.
+    pub const fn version(&self) -> WireVersion {
+        self.encoded.claims.version
+    }
+
+    /// SHA-256 of the canonical text, the signature included.
+    pub fn digest(&self) -> SignedMessageDigest {
+        self.encoded.digest()
+    }
+
+    /// The message as it travels.
+    pub const fn encoded(&self) -> &EncodedSignedMessage {
+        &self.encoded
+    }
+
+    /// The message as it travels, without a copy.
+    pub fn into_encoded(self) -> EncodedSignedMessage {
+        self.encoded
+    }
+}
