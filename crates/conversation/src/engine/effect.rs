@@ -1,0 +1,218 @@
+//! What an engine asks of its shell.
+
+use conclave_harness::{AgentId, MessageId, PublicKey, RouterInstanceId};
+
+use super::error::{AcknowledgeError, Fatal, SendError};
+use super::ignored::Ignored;
+use super::input::{Feed, RequestId, TimerId};
+use crate::store::Transition;
+use crate::values::{ConversationId, DeliveryToken, PostId, RecordHash};
+
+/// The result of one input.
+///
+/// The shell commits `transitions` in one strict transaction, in order, and only then carries out `effects`, in order. What
+/// must be durable before it is sent is so by construction. If the commit fails, the effects must not happen and the engine
+/// must be dropped: its memory is ahead of the store. Open another from the store.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// What is to become durable.
+    pub transitions: Vec<Transition>,
+    /// What is to happen afterwards.
+    pub effects: Vec<Effect>,
+    /// Why a delivered message changed nothing, when it did not. Never a local fault.
+    pub ignored: Option<Ignored>,
+}
+
+/// How an envelope is offered to the Router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// The Router has not ordered it.
+    Initial,
+    /// The Router may have ordered it.
+    Retry,
+}
+
+/// One invitation that travels with an envelope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransmitInvitation {
+    /// Whom it invites.
+    pub recipient_agent_id: AgentId,
+    /// The recipient's key, from which its welcome topic is derived.
+    pub recipient_key: PublicKey,
+    /// The canonical bytes of the signed message.
+    pub message: Vec<u8>,
+}
+
+/// One attempt to send, answered by one [`SendOutcome`](super::SendOutcome). Envelope and invitations are published
+/// together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The envelope.
+    pub outbound_id: MessageId,
+    /// How it is offered.
+    pub mode: SendMode,
+    /// The instance that must order it.
+    pub expected_router_instance_id: RouterInstanceId,
+    /// The conversation, from which its topic is derived.
+    pub conversation_id: ConversationId,
+    /// The canonical bytes of the signed message.
+    pub message: Vec<u8>,
+    /// What is published with it.
+    pub invitations: Vec<TransmitInvitation>,
+}
+
+/// A finished post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentPost {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The post.
+    pub post_id: PostId,
+    /// The certified record that carries it.
+    pub record_hash: RecordHash,
+}
+
+/// A remote post for the host, until it is acknowledged. The same delivery, token and bytes come again after a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// What acknowledges it.
+    pub delivery_token: DeliveryToken,
+    /// Number in the order of local commits. Deliveries are emitted in this order.
+    pub delivery_sequence: u64,
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The certified record.
+    pub record_hash: RecordHash,
+    /// The canonical JSON of the message projection ([`Message`](super::Message)).
+    pub canonical_message: String,
+}
+
+/// How far a post has come, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It was proposed and its action verified.
+    Proposed,
+    /// A member signed the action.
+    ActionSigned {
+        /// The member.
+        by: AgentId,
+    },
+    /// Enough members signed the action.
+    ActionComplete,
+    /// A member stored the record.
+    Stored {
+        /// The member.
+        by: AgentId,
+    },
+    /// Enough members stored it, and it is the head of the local history.
+    Certified {
+        /// Its place in the history, from 0.
+        ordinal: u64,
+    },
+}
+
+/// Whether a conversation carries traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConversationStatus {
+    /// It does.
+    Recovered,
+    /// It does not: nothing is sent, signed or taken for it.
+    Unavailable {
+        /// Why.
+        reason: UnavailableReason,
+    },
+}
+
+/// Why a conversation carries no traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnavailableReason {
+    /// The conversation is anchored to another Router instance, and this release cannot re-anchor it.
+    #[error(
+        "the conversation is anchored to {anchored} while the Router is {current}, and re-anchoring is not built yet"
+    )]
+    RouterInstanceChanged {
+        /// The instance of its current anchor.
+        anchored: RouterInstanceId,
+        /// The Router's instance.
+        current: RouterInstanceId,
+    },
+}
+
+/// One effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Offer an envelope to the Router.
+    Transmit(Transmit),
+    /// Read a feed from after a position (none: from its beginning). Asked again, it means the same reading.
+    Watch {
+        /// The feed.
+        feed: Feed,
+        /// The last position whose effects are durable.
+        after: Option<u64>,
+    },
+    /// Read a feed no longer.
+    Unwatch {
+        /// The feed.
+        feed: Feed,
+    },
+    /// Let a timer go off at a time of the context's clock, or at once if that has passed.
+    SetTimer {
+        /// The timer.
+        id: TimerId,
+        /// When, in the context's milliseconds.
+        at_ms: u64,
+    },
+    /// Stop a timer.
+    CancelTimer {
+        /// The timer.
+        id: TimerId,
+    },
+    /// A send's post is durable: from here on it will be made, whatever becomes of its caller.
+    Bound {
+        /// The send.
+        request_id: RequestId,
+        /// Its conversation.
+        conversation_id: ConversationId,
+        /// Its post.
+        post_id: PostId,
+    },
+    /// A send ended. Success means that the certified record is stored.
+    Sent {
+        /// The send.
+        request_id: RequestId,
+        /// How.
+        result: Result<SentPost, SendError>,
+    },
+    /// A remote post is there.
+    Deliver(Delivery),
+    /// An acknowledgment ended.
+    Acknowledged {
+        /// The delivery's token.
+        delivery_token: DeliveryToken,
+        /// How.
+        result: Result<(), AcknowledgeError>,
+    },
+    /// A post went on.
+    Progress {
+        /// Its conversation.
+        conversation_id: ConversationId,
+        /// Its author.
+        author_agent_id: AgentId,
+        /// The post.
+        post_id: PostId,
+        /// How far.
+        stage: Stage,
+    },
+    /// A conversation became held, or changed its status.
+    ConversationState {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// Its status.
+        status: ConversationStatus,
+    },
+    /// The engine stopped for good. Nothing more is sent; every further input is answered with this again.
+    Fatal {
+        /// Why.
+        reason: Fatal,
+    },
+}

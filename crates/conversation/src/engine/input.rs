@@ -1,0 +1,127 @@
+//! What may happen to an engine.
+
+use std::fmt;
+
+use conclave_harness::{MessageId, Randomness, RouterInstanceId, SignedMessageDigest};
+
+use crate::membership::Membership;
+use crate::values::{Content, ConversationId, DeliveryToken};
+
+/// What the engine may use while it handles one input.
+pub struct Context<'a> {
+    /// The time, in milliseconds of any clock that does not run backwards by much. Only differences matter.
+    pub now_ms: u64,
+    /// Unpredictable bytes.
+    pub randomness: &'a mut dyn Randomness,
+}
+
+/// A source of delivered messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Feed {
+    /// The messages of one conversation.
+    Conversation(ConversationId),
+    /// Invitations to the local agent.
+    Invitations,
+}
+
+impl fmt::Display for Feed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Feed::Conversation(id) => id.fmt(formatter),
+            Feed::Invitations => formatter.write_str(crate::store::rows::TransportCursorRow::INVITATIONS),
+        }
+    }
+}
+
+/// One message of a feed. Messages of one feed arrive in the Router's order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// Where it came from.
+    pub feed: Feed,
+    /// The canonical bytes of the outer signed message; none when the transport's envelope holds none, so that the feed
+    /// still moves past it.
+    pub message: Option<Vec<u8>>,
+    /// Its place in the feed. Places rise; a place at or below the feed's cursor is a repetition and does nothing.
+    pub position: u64,
+    /// The Router instance whose order the place counts in.
+    pub router_instance_id: RouterInstanceId,
+}
+
+/// How the shell names a send, so that it finds it again in the effects. Unique while the engine lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A post to be made.
+#[derive(Clone, Debug)]
+pub struct SendRequest {
+    /// The shell's name for it.
+    pub request_id: RequestId,
+    /// The resolved and verified members, the local agent among them.
+    pub membership: Membership,
+    /// What is posted.
+    pub content: Content,
+}
+
+/// A timer of the engine. Setting a timer replaces the one of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TimerId {
+    /// The next resend of a conversation's open proposal.
+    Resend(ConversationId),
+    /// The next attempt to send a conversation's first envelope.
+    Drain(ConversationId),
+    /// The end of a send's wait for the Router.
+    Attach(RequestId),
+}
+
+/// What became of one [`Transmit`](super::Transmit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendOutcome {
+    /// The Router ordered the message.
+    Accepted {
+        /// The Router's instance.
+        router_instance_id: RouterInstanceId,
+        /// The digest of what it ordered.
+        digest: SignedMessageDigest,
+    },
+    /// The Router is another instance than the one expected; it ordered nothing.
+    RouterRestarted {
+        /// The Router's instance.
+        router_instance_id: RouterInstanceId,
+    },
+    /// The Router knows nothing of the message a `retry` repeated.
+    RetryIdentityUnknown,
+    /// The Router ordered a message of this id before.
+    IdempotencyConflict,
+    /// The Router refuses the message for what it is.
+    MessageInvalid,
+    /// The outcome is unknown: connection lost, deadline passed, or a passing state of the Router.
+    TransportFailure,
+}
+
+/// One input.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The transport reached the Router and knows its instance: at attachment, and whenever the Router names another.
+    RouterInstance {
+        /// The instance.
+        router_instance_id: RouterInstanceId,
+    },
+    /// A feed brought a message.
+    Delivered(Delivered),
+    /// The host posts.
+    Send(SendRequest),
+    /// The host accepted a delivery.
+    Acknowledge {
+        /// The delivery's token.
+        delivery_token: DeliveryToken,
+    },
+    /// A timer went off.
+    Timer(TimerId),
+    /// A transmission ended.
+    SendOutcome {
+        /// Which envelope.
+        outbound_id: MessageId,
+        /// How.
+        outcome: SendOutcome,
+    },
+}

@@ -1,0 +1,21 @@
+//! What an engine holds at most. Whoever can send to an agent can make it hold this much and no more.
+
+/// Folds of certified records that are kept in memory for late signatures and votes, for each conversation.
+pub const RETAINED_FOLDS_MAX: usize = 4;
+
+/// Watched conversations in total. The oldest is dropped for a newer one.
+pub const WATCHED_MAX: usize = 256;
+
+/// Watched conversations of one inviter. The inviter's oldest is dropped for a newer one.
+pub const WATCHED_PER_INVITER_MAX: usize = 16;
+
+/// Sends that wait for the Router, and unfinished posts of one conversation: a send beyond is refused.
+pub const UNFINISHED_SENDS_MAX: usize = 1_024;
+
+/// Envelopes of one conversation on their way out. Evidence is never dropped, so this bounds only local sends: with this
+/// many pending, a send is refused.
+pub const PENDING_OUTBOUND_MAX: usize = 4_096;
+
+/// Bytes of an outer message that are looked at: a complete signed message with a body of 262,144 bytes
+/// (`harness-identity-router.md` 3.3).
+pub const OUTER_MESSAGE_BYTES_MAX: usize = 471_674;

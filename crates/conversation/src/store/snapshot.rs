@@ -1,0 +1,83 @@
+//! Everything a store holds, at one moment.
+
+use std::collections::BTreeMap;
+
+use super::{Key, Read, Row, RowError, Table, Write};
+
+/// A complete, consistent copy of a store: what the engine is opened from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    tables: BTreeMap<Table, BTreeMap<Key, Vec<u8>>>,
+}
+
+impl Snapshot {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one stored row, as a store that fills a snapshot does.
+    pub fn insert(&mut self, table: Table, key: Key, bytes: Vec<u8>) {
+        self.tables.entry(table).or_default().insert(key, bytes);
+    }
+
+    /// The stored bytes at `key`.
+    pub fn bytes(&self, table: Table, key: &Key) -> Option<&[u8]> {
+        self.tables.get(&table)?.get(key).map(Vec::as_slice)
+    }
+
+    /// The rows a read answers with.
+    pub fn read(&self, read: &Read) -> Vec<(Key, Vec<u8>)> {
+        match read {
+            Read::Row(table, key) => self
+                .bytes(*table, key)
+                .map(|bytes| (key.clone(), bytes.to_vec()))
+                .into_iter()
+                .collect(),
+            Read::Prefix(table, prefix) => self
+                .tables
+                .get(table)
+                .into_iter()
+                .flat_map(|rows| rows.range(prefix.clone()..))
+                .take_while(|(key, _)| key.starts_with(prefix))
+                .map(|(key, bytes)| (key.clone(), bytes.clone()))
+                .collect(),
+        }
+    }
+
+    /// Every row of one table, in key order.
+    pub fn rows<R: Row>(&self) -> Result<Vec<R>, RowError> {
+        self.tables
+            .get(&R::TABLE)
+            .into_iter()
+            .flatten()
+            .map(|(key, bytes)| R::decode(key, bytes))
+            .collect()
+    }
+
+    /// The row at `key`.
+    pub fn row<R: Row>(&self, key: &Key) -> Result<Option<R>, RowError> {
+        self.bytes(R::TABLE, key)
+            .map(|bytes| R::decode(key, bytes))
+            .transpose()
+    }
+
+    /// Whether no table holds a row.
+    pub fn is_empty(&self) -> bool {
+        self.tables.values().all(BTreeMap::is_empty)
+    }
+
+    /// Applies committed writes.
+    pub(crate) fn apply(&mut self, writes: &[Write]) {
+        for write in writes {
+            match write {
+                Write::Put { table, key, bytes } => self.insert(*table, key.clone(), bytes.clone()),
+                Write::Delete { table, key } => {
+                    if let Some(rows) = self.tables.get_mut(table) {
+                        rows.remove(key);
+                    }
+                }
+            }
+        }
+    }
+}
