@@ -4,5 +4,28 @@
 //! Written once, as single-threaded async code generic over a [`platform::Platform`]. Depends on `envelope` (what an
 //! envelope is and whether it is admitted), `sql` (the database), `grpc-web` (status codes only) and `proto`. It knows
 //! neither Cloudflare nor HTTP.
+//!
+//! - [`platform`]: what all of this needs of the machine beneath it;
+//! - [`configuration`]: what an operator sets, and what of it is published;
+//! - [`backend`]: the stateless half, run by the Worker: one RPC in, calls to objects, one answer out;
+//! - [`session`]: a client's stream, run by the Worker over message streams to the shards;
+//! - [`shard`]: the object that stores and orders topics;
+//! - [`sequencer`]: the object that hands out sequence ids;
+//! - [`routing`], [`birth`]: which shard holds a topic, and what a deployment may never change;
+//! - [`answer`]: how objects answer calls.
 
+pub mod answer;
+pub mod backend;
+pub mod birth;
+pub mod configuration;
 pub mod platform;
+pub mod routing;
+pub mod sequencer;
+pub mod session;
+pub mod shard;
+
+pub use backend::{Backend, CallContext, Reply};
+pub use configuration::{Configuration, ConfigurationError};
+pub use sequencer::Sequencer;
+pub use session::StreamSession;
+pub use shard::Shard;

@@ -3,7 +3,10 @@
 //! `edge` implements it on Workers and Durable Objects, the tests and the simulation natively. Everything here is
 //! single-threaded: futures are not `Send`, and state lives in cells.
 
-use std::future::Future;
+use std::{
+    future::Future,
+    task::{Context, Poll},
+};
 
 use conclave_sql::Sql;
 
@@ -50,7 +53,7 @@ pub trait Platform: Clone + 'static {
     /// Fills `bytes` with unpredictable randomness.
     fn random(&self, bytes: &mut [u8]);
 
-    /// Calls `method` of another object and returns its encoded answer.
+    /// Calls `method` of another object and returns its encoded answer, a `conclave.internal.v1.Answer`.
     ///
     /// Never answered by the platform with a retry of its own making: a lost call is an error, and every method
     /// tolerates being run twice.
@@ -78,14 +81,14 @@ pub trait Platform: Clone + 'static {
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 }
 
-/// The Worker's end of a message stream to a shard. Dropping it closes it.
-#[allow(async_fn_in_trait, reason = "as for Platform")]
-pub trait Upstream {
-    /// Queues one message. Sending on a broken stream is silent: its end is reported by [`Upstream::receive`].
+/// The Worker's end of a message stream to a shard. Dropping it closes it at once, without being polled again.
+pub trait Upstream: 'static {
+    /// Queues one message. Sending on a broken stream is silent: its end is reported by [`Upstream::poll_receive`].
     fn send(&self, message: Vec<u8>);
 
-    /// The next message, or `None` when the stream has ended for whatever reason.
-    async fn receive(&mut self) -> Option<Vec<u8>>;
+    /// The next message, or `None` when the stream has ended for whatever reason. Until then the waker of the latest
+    /// poll is woken when there is more. Polling takes a message only by returning it, so nothing is ever lost.
+    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Option<Vec<u8>>>;
 }
 
 /// A shard's end of a message stream. Stays valid while the stream lives, across the object's sleep.

@@ -1,0 +1,103 @@
+//! How objects answer calls: an encoded `conclave.internal.v1.Answer`, whose application errors are data. Depends on
+//! nothing else here.
+
+use bytes::Bytes;
+use conclave_grpc_web::{Code, Status};
+use conclave_proto::conclave::internal::v1::{Answer, Failure, answer::Outcome};
+use prost::Message;
+
+/// What a call to an object came to, decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The encoded response, or the application's error.
+    pub result: Result<Bytes, Status>,
+    /// The Router instance the object last heard of, if any.
+    pub router_instance: Option<String>,
+}
+
+/// Encodes what a method came to.
+///
+/// Also for the Registry's object, which knows no Router instance and passes `None`.
+#[must_use]
+pub fn encode(result: Result<Vec<u8>, Status>, router_instance: Option<&str>) -> Vec<u8> {
+    let outcome = match result {
+        Ok(response) => Outcome::Response(response.into()),
+        Err(status) => Outcome::Failure(to_failure(status)),
+    };
+    Answer {
+        outcome: Some(outcome),
+        router_instance: router_instance.unwrap_or_default().to_owned(),
+    }
+    .encode_to_vec()
+}
+
+/// Decodes what another object answered. Bytes that are no answer are an INTERNAL failure.
+#[must_use]
+pub fn decode(bytes: Vec<u8>) -> Answered {
+    let Ok(Answer {
+        outcome: Some(outcome),
+        router_instance,
+    }) = Answer::decode(Bytes::from(bytes))
+    else {
+        return Answered {
+            result: Err(Status::internal("an object gave an answer that does not decode")),
+            router_instance: None,
+        };
+    };
+    Answered {
+        result: match outcome {
+            Outcome::Response(response) => Ok(response),
+            Outcome::Failure(failure) => Err(from_failure(failure)),
+        },
+        router_instance: Some(router_instance).filter(|instance| !instance.is_empty()),
+    }
+}
+
+/// A status as the wire between objects carries it.
+#[must_use]
+pub fn to_failure(status: Status) -> Failure {
+    Failure {
+        code: u32::from(status.code.number()),
+        message: status.message,
+        details: status.details,
+    }
+}
+
+/// The status a failure carries; a code that is none, or is success, is UNKNOWN.
+#[must_use]
+pub fn from_failure(failure: Failure) -> Status {
+    let code = match Code::from_number(failure.code) {
+        None | Some(Code::Ok) => Code::Unknown,
+        Some(code) => code,
+    };
+    Status {
+        code,
+        message: failure.message,
+        details: failure.details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_survives_the_way_between_objects() {
+        let failure = Status::aborted("moved").with_detail("t/x", &b"detail"[..]);
+        for result in [Ok(b"response".to_vec()), Err(failure)] {
+            let decoded = decode(encode(result.clone(), Some("rti_x")));
+            assert_eq!(decoded.result.map(|bytes| bytes.to_vec()), result);
+            assert_eq!(decoded.router_instance.as_deref(), Some("rti_x"));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_answer_are_an_internal_failure() {
+        for bytes in [vec![], vec![0xff], vec![0x0a]] {
+            assert_eq!(
+                decode(bytes).result.map_err(|status| status.code),
+                Err(Code::Internal)
+            );
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What a deployment may never change: its identifier, its shard count, its slot table and its Router instance.
