@@ -1,4 +1,24 @@
 #![forbid(unsafe_code)]
 //! The conversation engine: verified messages in, transitions to persist and messages to send out.
+//!
+//! Pure: no I/O, no clock, no randomness of its own. Layers, each using only those above it:
+//!
+//! | module | what it owns |
+//! | - | - |
+//! | [`values`] | every closed value of the chapter, its canonical bytes and its hash |
+//! | [`membership`], [`address`] | who a conversation is between, and how a host names it |
+//! | [`certificates`] | thresholds, signed statements, maps of signers |
+//! | [`verification`] | from well-formed values to verified ones |
+//! | [`projection`] | what a host sees of a certified record |
+//! | [`binding`] | how conversations travel over the backend: topics, framing, invitations |
 
-pub mod store;
+pub mod address;
+pub mod binding;
+pub mod certificates;
+pub mod membership;
+pub mod projection;
+pub mod values;
+pub mod verification;
+
+#[cfg(any(test, feature = "test-support"))]
+pub mod test_support;
