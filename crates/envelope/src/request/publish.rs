@@ -1,0 +1,264 @@
+//! A publish as a whole: its bounds, its envelopes, and the duplicates within it (contract sections 3 and 7). Depends
+//! on [`crate::admission`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use conclave_proto::xmtp::backend::v1::{
+    ClientEnvelope, PublishError, PublishRequest, publish_error::Reason,
+};
+use prost::Message as _;
+
+use crate::{
+    admission::{AdmissionFailure, Admitted},
+    limits::{self, Limits},
+    topic::{Topic, TopicKind},
+};
+
+/// The type URL of the detail that a failed publish carries.
+pub const PUBLISH_ERROR_TYPE_URL: &str = "type.googleapis.com/xmtp.backend.v1.PublishError";
+
+/// A publish whose envelopes may all be stored, in request order.
+///
+/// Only that is decided which needs no storage: an envelope stored by an earlier request is found by the shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmittedPublish {
+    envelopes: Vec<Admitted>,
+    first_copies: Vec<usize>,
+}
+
+/// Why a publish is refused. Nothing of it may be stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishFailure {
+    /// INVALID_ARGUMENT, with a PublishError detail (API-223).
+    #[error("{message}")]
+    Invalid {
+        /// The lowest index of a failing envelope, or `None` when the request as a whole fails.
+        index: Option<u32>,
+        /// The reason the admission table or the bounds table names.
+        reason: Reason,
+        /// What is wrong, for people.
+        message: String,
+    },
+    /// OUT_OF_RANGE: longer on the wire than a request may be (API-281).
+    #[error("the request of {wire_bytes} bytes is longer than max_request_bytes, {max}")]
+    WireTooLong {
+        /// The wire length, in bytes.
+        wire_bytes: u64,
+        /// The bound, in bytes.
+        max: u64,
+    },
+    /// UNIMPLEMENTED: an envelope of a kind that is not served yet, and none before it fails.
+    #[error("envelope {index}: publishing to a {kind} topic is not served yet")]
+    NotYetServed {
+        /// The index of the envelope.
+        index: u32,
+        /// Its kind.
+        kind: TopicKind,
+    },
+}
+
+/// `PublishRequest` with its envelopes still encoded, so that one that does not decode can be named by its index.
+#[derive(Clone, PartialEq, prost::Message)]
+struct UndecodedRequest {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    envelopes: Vec<Bytes>,
+}
+
+impl PublishFailure {
+    /// The detail of the status, for a failure that is INVALID_ARGUMENT.
+    #[must_use]
+    pub fn to_publish_error(&self) -> Option<PublishError> {
+        match self {
+            PublishFailure::Invalid {
+                index,
+                reason,
+                message,
+            } => Some(PublishError {
+                index: *index,
+                reason: (*reason).into(),
+                message: message.clone(),
+            }),
+            PublishFailure::WireTooLong { .. } | PublishFailure::NotYetServed { .. } => None,
+        }
+    }
+
+    fn too_large(index: Option<usize>, message: String) -> PublishFailure {
+        PublishFailure::Invalid {
+            index: index.map(to_index),
+            reason: Reason::TooLarge,
+            message,
+        }
+    }
+
+    fn malformed(index: Option<usize>, message: String) -> PublishFailure {
+        PublishFailure::Invalid {
+            index: index.map(to_index),
+            reason: Reason::MalformedPayload,
+            message,
+        }
+    }
+
+    fn not_admitted(index: usize, failure: &AdmissionFailure) -> PublishFailure {
+        match failure {
+            AdmissionFailure::Refused(refused) => PublishFailure::Invalid {
+                index: Some(to_index(index)),
+                reason: refused.reason(),
+                message: format!("envelope {index}: {refused}"),
+            },
+            AdmissionFailure::NotYetServed(kind) => PublishFailure::NotYetServed {
+                index: to_index(index),
+                kind: *kind,
+            },
+        }
+    }
+}
+
+/// The index of an envelope on the wire. A request has fewer than 2^32 envelopes, as each takes two bytes of at most
+/// 25 MiB.
+fn to_index(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+impl AdmittedPublish {
+    /// Decodes and admits a request as it came over the wire.
+    ///
+    /// # Errors
+    /// [`PublishFailure`]: OUT_OF_RANGE by its wire length, otherwise as [`AdmittedPublish::admit`]. An envelope that
+    /// does not decode fails at its index.
+    pub fn decode(encoded: Bytes, limits: &Limits) -> Result<AdmittedPublish, PublishFailure> {
+        let (wire_bytes, max) = (encoded.len() as u64, limits.max_request_bytes);
+        if wire_bytes > max {
+            return Err(PublishFailure::WireTooLong { wire_bytes, max });
+        }
+        let undecoded = UndecodedRequest::decode(encoded).map_err(|error| {
+            PublishFailure::malformed(None, format!("the publish request does not decode: {error}"))
+        })?;
+        let envelopes = undecoded
+            .envelopes
+            .into_iter()
+            .map(ClientEnvelope::decode)
+            .collect();
+        admit_decoded(envelopes, limits)
+    }
+
+    /// Admits a decoded request that took `wire_bytes` on the wire.
+    ///
+    /// # Errors
+    /// [`PublishFailure`]: OUT_OF_RANGE by its wire length; then REASON_TOO_LARGE without an index when it is too long
+    /// re-encoded; then the failure of the lowest index, by its length before its content; then REASON_TOO_LARGE
+    /// without an index when it names too many topics.
+    pub fn admit(
+        request: PublishRequest,
+        wire_bytes: u64,
+        limits: &Limits,
+    ) -> Result<AdmittedPublish, PublishFailure> {
+        let max = limits.max_request_bytes;
+        if wire_bytes > max {
+            return Err(PublishFailure::WireTooLong { wire_bytes, max });
+        }
+        admit_decoded(request.envelopes.into_iter().map(Ok).collect(), limits)
+    }
+
+    /// The envelopes in request order, duplicates included.
+    #[must_use]
+    pub fn envelopes(&self) -> &[Admitted] {
+        &self.envelopes
+    }
+
+    /// For every envelope, the index of its first copy in this request: its own index, unless it is a duplicate.
+    #[must_use]
+    pub fn first_copies(&self) -> &[usize] {
+        &self.first_copies
+    }
+
+    /// The envelopes that are not duplicates of an earlier index, with their index, in order.
+    pub fn distinct(&self) -> impl Iterator<Item = (usize, &Admitted)> {
+        let first_copies = self.first_copies.iter();
+        self.envelopes
+            .iter()
+            .enumerate()
+            .zip(first_copies)
+            .filter(|((index, _), first)| index == *first)
+            .map(|(entry, _)| entry)
+    }
+
+    /// The distinct topics, in the order of their bytes.
+    #[must_use]
+    pub fn topics(&self) -> BTreeSet<Topic> {
+        self.envelopes.iter().map(|admitted| *admitted.topic()).collect()
+    }
+
+    /// Envelopes and first copies, as [`envelopes`](Self::envelopes) and [`first_copies`](Self::first_copies).
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<Admitted>, Vec<usize>) {
+        (self.envelopes, self.first_copies)
+    }
+}
+
+type Decoded = Result<ClientEnvelope, prost::DecodeError>;
+
+fn admit_decoded(envelopes: Vec<Decoded>, limits: &Limits) -> Result<AdmittedPublish, PublishFailure> {
+    let lengths: Vec<u64> = envelopes
+        .iter()
+        .map(|envelope| envelope.as_ref().map_or(0, |e| e.encoded_len() as u64))
+        .collect();
+    check_request_length(&lengths, limits)?;
+    let mut admitted = Vec::with_capacity(envelopes.len());
+    for (index, (envelope, length)) in envelopes.into_iter().zip(lengths).enumerate() {
+        let envelope = envelope.map_err(|error| {
+            PublishFailure::malformed(Some(index), format!("envelope {index} does not decode: {error}"))
+        })?;
+        if length > limits.max_envelope_bytes {
+            let max = limits.max_envelope_bytes;
+            let message = format!("envelope {index} has {length} bytes, more than max_envelope_bytes, {max}");
+            return Err(PublishFailure::too_large(Some(index), message));
+        }
+        admitted.push(
+            Admitted::from_client_envelope(&envelope)
+                .map_err(|failure| PublishFailure::not_admitted(index, &failure))?,
+        );
+    }
+    let publish = AdmittedPublish {
+        first_copies: find_first_copies(&admitted),
+        envelopes: admitted,
+    };
+    let topics = publish.topics().len();
+    if topics as u64 > u64::from(limits.max_publish_topics) {
+        let max = limits.max_publish_topics;
+        let message = format!("the request has {topics} topics, more than max_publish_topics, {max}");
+        return Err(PublishFailure::too_large(None, message));
+    }
+    Ok(publish)
+}
+
+/// The re-encoded length of the request, from those of its envelopes.
+fn check_request_length(envelope_lengths: &[u64], limits: &Limits) -> Result<(), PublishFailure> {
+    let length: u64 = envelope_lengths
+        .iter()
+        .map(|length| limits::entry_overhead(*length) + length)
+        .sum();
+    if length <= limits.max_request_bytes {
+        return Ok(());
+    }
+    let max = limits.max_request_bytes;
+    let message = format!("the request has {length} bytes re-encoded, more than max_request_bytes, {max}");
+    Err(PublishFailure::too_large(None, message))
+}
+
+fn find_first_copies(envelopes: &[Admitted]) -> Vec<usize> {
+    let mut first_by_key = BTreeMap::new();
+    envelopes
+        .iter()
+        .enumerate()
+        .map(|(index, admitted)| {
+            *first_by_key
+                .entry((admitted.topic(), admitted.message_hash()))
+                .or_insert(index)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "publish_tests.rs"]
+mod tests;
