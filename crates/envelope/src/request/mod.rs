@@ -7,6 +7,7 @@
 pub mod publish;
 pub mod read;
 pub mod stream;
+mod wire;
 
 pub use publish::{AdmittedPublish, PublishFailure};
 pub use read::{NewestPlan, ReadPlan, RequestFailure, TopicPosition, parse_newest, parse_queries};

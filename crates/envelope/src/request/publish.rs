@@ -9,11 +9,15 @@ use conclave_proto::xmtp::backend::v1::{
 };
 use prost::Message as _;
 
+use super::wire::Entries;
 use crate::{
     admission::{AdmissionFailure, Admitted},
     limits::{self, Limits},
     topic::{Topic, TopicKind},
 };
+
+/// `PublishRequest.envelopes`.
+const ENVELOPES_FIELD_NUMBER: u32 = 1;
 
 /// The type URL of the detail that a failed publish carries.
 pub const PUBLISH_ERROR_TYPE_URL: &str = "type.googleapis.com/xmtp.backend.v1.PublishError";
@@ -56,13 +60,6 @@ pub enum PublishFailure {
         /// Its kind.
         kind: TopicKind,
     },
-}
-
-/// `PublishRequest` with its envelopes still encoded, so that one that does not decode can be named by its index.
-#[derive(Clone, PartialEq, prost::Message)]
-struct UndecodedRequest {
-    #[prost(bytes = "bytes", repeated, tag = "1")]
-    envelopes: Vec<Bytes>,
 }
 
 impl PublishFailure {
@@ -123,41 +120,44 @@ fn to_index(index: usize) -> u32 {
 impl AdmittedPublish {
     /// Decodes and admits a request as it came over the wire.
     ///
+    /// Envelopes are decoded one by one, so that one that does not decode is named by its index.
+    ///
     /// # Errors
-    /// [`PublishFailure`]: OUT_OF_RANGE by its wire length, otherwise as [`AdmittedPublish::admit`]. An envelope that
-    /// does not decode fails at its index.
+    /// [`PublishFailure`]: OUT_OF_RANGE by its wire length, otherwise as [`AdmittedPublish::admit`].
     pub fn decode(encoded: Bytes, limits: &Limits) -> Result<AdmittedPublish, PublishFailure> {
-        let (wire_bytes, max) = (encoded.len() as u64, limits.max_request_bytes);
-        if wire_bytes > max {
-            return Err(PublishFailure::WireTooLong { wire_bytes, max });
+        check_wire_length(encoded.len() as u64, limits)?;
+        let mut admission = Admission::new(limits);
+        for entry in Entries::new(encoded, ENVELOPES_FIELD_NUMBER) {
+            let entry = entry.map_err(|error| {
+                PublishFailure::malformed(None, format!("the publish request does not decode: {error}"))
+            })?;
+            let index = admission.envelopes.len();
+            let envelope = ClientEnvelope::decode(entry).map_err(|error| {
+                PublishFailure::malformed(Some(index), format!("envelope {index} does not decode: {error}"))
+            })?;
+            admission.add(&envelope)?;
         }
-        let undecoded = UndecodedRequest::decode(encoded).map_err(|error| {
-            PublishFailure::malformed(None, format!("the publish request does not decode: {error}"))
-        })?;
-        let envelopes = undecoded
-            .envelopes
-            .into_iter()
-            .map(ClientEnvelope::decode)
-            .collect();
-        admit_decoded(envelopes, limits)
+        admission.finish()
     }
 
     /// Admits a decoded request that took `wire_bytes` on the wire.
     ///
     /// # Errors
-    /// [`PublishFailure`]: OUT_OF_RANGE by its wire length; then REASON_TOO_LARGE without an index when it is too long
-    /// re-encoded; then the failure of the lowest index, by its length before its content; then REASON_TOO_LARGE
-    /// without an index when it names too many topics.
+    /// [`PublishFailure`]: OUT_OF_RANGE by its wire length; then the failure of the lowest index, by its length before
+    /// its content; then REASON_TOO_LARGE without an index when the request is too long re-encoded or has too many
+    /// topics.
     pub fn admit(
-        request: PublishRequest,
+        request: &PublishRequest,
         wire_bytes: u64,
         limits: &Limits,
     ) -> Result<AdmittedPublish, PublishFailure> {
-        let max = limits.max_request_bytes;
-        if wire_bytes > max {
-            return Err(PublishFailure::WireTooLong { wire_bytes, max });
-        }
-        admit_decoded(request.envelopes.into_iter().map(Ok).collect(), limits)
+        check_wire_length(wire_bytes, limits)?;
+        let mut admission = Admission::new(limits);
+        request
+            .envelopes
+            .iter()
+            .try_for_each(|envelope| admission.add(envelope))?;
+        admission.finish()
     }
 
     /// The envelopes in request order, duplicates included.
@@ -196,54 +196,66 @@ impl AdmittedPublish {
     }
 }
 
-type Decoded = Result<ClientEnvelope, prost::DecodeError>;
-
-fn admit_decoded(envelopes: Vec<Decoded>, limits: &Limits) -> Result<AdmittedPublish, PublishFailure> {
-    let lengths: Vec<u64> = envelopes
-        .iter()
-        .map(|envelope| envelope.as_ref().map_or(0, |e| e.encoded_len() as u64))
-        .collect();
-    check_request_length(&lengths, limits)?;
-    let mut admitted = Vec::with_capacity(envelopes.len());
-    for (index, (envelope, length)) in envelopes.into_iter().zip(lengths).enumerate() {
-        let envelope = envelope.map_err(|error| {
-            PublishFailure::malformed(Some(index), format!("envelope {index} does not decode: {error}"))
-        })?;
-        if length > limits.max_envelope_bytes {
-            let max = limits.max_envelope_bytes;
-            let message = format!("envelope {index} has {length} bytes, more than max_envelope_bytes, {max}");
-            return Err(PublishFailure::too_large(Some(index), message));
-        }
-        admitted.push(
-            Admitted::from_client_envelope(&envelope)
-                .map_err(|failure| PublishFailure::not_admitted(index, &failure))?,
-        );
+fn check_wire_length(wire_bytes: u64, limits: &Limits) -> Result<(), PublishFailure> {
+    let max = limits.max_request_bytes;
+    if wire_bytes > max {
+        Err(PublishFailure::WireTooLong { wire_bytes, max })
+    } else {
+        Ok(())
     }
-    let publish = AdmittedPublish {
-        first_copies: find_first_copies(&admitted),
-        envelopes: admitted,
-    };
-    let topics = publish.topics().len();
-    if topics as u64 > u64::from(limits.max_publish_topics) {
-        let max = limits.max_publish_topics;
-        let message = format!("the request has {topics} topics, more than max_publish_topics, {max}");
-        return Err(PublishFailure::too_large(None, message));
-    }
-    Ok(publish)
 }
 
-/// The re-encoded length of the request, from those of its envelopes.
-fn check_request_length(envelope_lengths: &[u64], limits: &Limits) -> Result<(), PublishFailure> {
-    let length: u64 = envelope_lengths
-        .iter()
-        .map(|length| limits::entry_overhead(*length) + length)
-        .sum();
-    if length <= limits.max_request_bytes {
-        return Ok(());
+/// A publish whose envelopes are being admitted, in order.
+struct Admission<'a> {
+    limits: &'a Limits,
+    envelopes: Vec<Admitted>,
+    reencoded_bytes: u64,
+}
+
+impl<'a> Admission<'a> {
+    fn new(limits: &'a Limits) -> Admission<'a> {
+        Admission {
+            limits,
+            envelopes: Vec::new(),
+            reencoded_bytes: 0,
+        }
     }
-    let max = limits.max_request_bytes;
-    let message = format!("the request has {length} bytes re-encoded, more than max_request_bytes, {max}");
-    Err(PublishFailure::too_large(None, message))
+
+    fn add(&mut self, envelope: &ClientEnvelope) -> Result<(), PublishFailure> {
+        let index = self.envelopes.len();
+        let (length, max) = (envelope.encoded_len() as u64, self.limits.max_envelope_bytes);
+        if length > max {
+            let message = format!(
+                "envelope {index} has {length} bytes re-encoded, more than max_envelope_bytes, {max}"
+            );
+            return Err(PublishFailure::too_large(Some(index), message));
+        }
+        let admitted = Admitted::from_client_envelope(envelope)
+            .map_err(|failure| PublishFailure::not_admitted(index, &failure))?;
+        self.reencoded_bytes += limits::entry_overhead(length) + length;
+        self.envelopes.push(admitted);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<AdmittedPublish, PublishFailure> {
+        let (length, max) = (self.reencoded_bytes, self.limits.max_request_bytes);
+        if length > max {
+            let message =
+                format!("the request has {length} bytes re-encoded, more than max_request_bytes, {max}");
+            return Err(PublishFailure::too_large(None, message));
+        }
+        let first_copies = find_first_copies(&self.envelopes);
+        let publish = AdmittedPublish {
+            envelopes: self.envelopes,
+            first_copies,
+        };
+        let (topics, max) = (publish.topics().len(), self.limits.max_publish_topics);
+        if topics as u64 > u64::from(max) {
+            let message = format!("the request has {topics} topics, more than max_publish_topics, {max}");
+            return Err(PublishFailure::too_large(None, message));
+        }
+        Ok(publish)
+    }
 }
 
 fn find_first_copies(envelopes: &[Admitted]) -> Vec<usize> {

@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use conclave_proto::xmtp::backend::v1::{QueryNewestRequest, QueryRequest, TopicQuery};
+use prost::Message as _;
 
+use super::wire::count_entries;
 use crate::{
     limits::{Limits, MAX_SEQUENCE_ID},
     topic::{Topic, TopicError, TopicKind},
 };
+
+/// `QueryRequest.queries`, `QueryNewestRequest.topics` and `SubscribeStaticRequest.topics`.
+const ENTRIES_FIELD_NUMBER: u32 = 1;
 
 /// A topic and the sequence id to read above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +45,9 @@ pub struct NewestPlan {
 /// Why a read is refused: INVALID_ARGUMENT, each of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestFailure {
+    /// The bytes are not the request.
+    #[error("the request does not decode: {0}")]
+    Undecodable(#[from] prost::DecodeError),
     /// There are more entries than a limit allows. Entries count before repeated topics are merged.
     #[error("{field} has {count} entries, more than {limit}, {max}")]
     TooMany {
@@ -94,6 +103,33 @@ pub enum RequestFailure {
         /// The id of the update before, or 0.
         previous: u64,
     },
+}
+
+impl ReadPlan {
+    /// Decodes and reads a Query. Its entries are counted before they are decoded.
+    ///
+    /// # Errors
+    /// As [`parse_queries`], and [`RequestFailure::Undecodable`].
+    pub fn decode(encoded: Bytes, limits: &Limits) -> Result<ReadPlan, RequestFailure> {
+        check_entries("queries", &encoded, "max_query_topics", limits.max_query_topics)?;
+        parse_queries(&QueryRequest::decode(encoded)?, limits)
+    }
+}
+
+impl NewestPlan {
+    /// Decodes and reads a QueryNewest. Its entries are counted before they are decoded.
+    ///
+    /// # Errors
+    /// As [`parse_newest`], and [`RequestFailure::Undecodable`].
+    pub fn decode(encoded: Bytes, limits: &Limits) -> Result<NewestPlan, RequestFailure> {
+        let (limit, max) = if limits.max_newest_metadata_topics >= limits.max_newest_full_topics {
+            ("max_newest_metadata_topics", limits.max_newest_metadata_topics)
+        } else {
+            ("max_newest_full_topics", limits.max_newest_full_topics)
+        };
+        check_entries("topics", &encoded, limit, max)?;
+        parse_newest(&QueryNewestRequest::decode(encoded)?, limits)
+    }
 }
 
 /// Reads a Query.
@@ -178,6 +214,16 @@ pub(super) fn check_count(
         });
     }
     Ok(())
+}
+
+/// Bounds the entries of a request that is still encoded. They are field 1 of every request that has some.
+pub(super) fn check_entries(
+    field: &'static str,
+    encoded: &Bytes,
+    limit: &'static str,
+    max: u32,
+) -> Result<(), RequestFailure> {
+    check_count(field, count_entries(encoded, ENTRIES_FIELD_NUMBER), limit, max)
 }
 
 pub(super) fn parse_position(

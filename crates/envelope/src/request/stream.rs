@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use conclave_proto::xmtp::backend::v1::{SubscribeStaticRequest, subscribe_request::Update};
+use prost::Message as _;
 
-use super::read::{RequestFailure, TopicPosition, check_count, parse_position};
+use super::read::{RequestFailure, TopicPosition, check_count, check_entries, parse_position};
 use crate::{limits::Limits, topic::Topic};
 
 /// A SubscribeStatic that can be opened.
@@ -26,6 +28,17 @@ pub struct UpdatePlan {
     pub adds: Vec<TopicPosition>,
     /// Topics to unregister, in request order.
     pub removes: Vec<Topic>,
+}
+
+impl StaticPlan {
+    /// Decodes and reads a SubscribeStatic. Its entries are counted before they are decoded.
+    ///
+    /// # Errors
+    /// As [`parse_static`], and [`RequestFailure::Undecodable`].
+    pub fn decode(encoded: Bytes, limits: &Limits) -> Result<StaticPlan, RequestFailure> {
+        check_entries("topics", &encoded, "max_static_topics", limits.max_static_topics)?;
+        parse_static(&SubscribeStaticRequest::decode(encoded)?, limits)
+    }
 }
 
 /// Reads a SubscribeStatic.
