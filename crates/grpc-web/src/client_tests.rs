@@ -44,7 +44,6 @@ fn a_unary_response_is_read_in_both_encodings() {
     }
 }
 
-// API-224
 #[test]
 fn a_response_without_a_trailer_is_of_unknown_outcome() {
     let body = server::unary_response(Encoding::Binary, &Ok("hello".to_owned()), 64);
