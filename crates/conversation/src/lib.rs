@@ -9,6 +9,7 @@
 //! | [`membership`], [`address`] | who a conversation is between, and how a host names it |
 //! | [`certificates`] | thresholds, signed statements, maps of signers |
 //! | [`verification`] | from well-formed values to verified ones |
+//! | [`outer_message`] | sealing to the membership, opening as a member |
 //! | [`projection`] | what a host sees of a certified record |
 //! | [`binding`] | how conversations travel over the backend: topics, framing, invitations |
 
@@ -16,6 +17,7 @@ pub mod address;
 pub mod binding;
 pub mod certificates;
 pub mod membership;
+pub mod outer_message;
 pub mod projection;
 pub mod values;
 pub mod verification;

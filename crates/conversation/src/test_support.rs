@@ -59,13 +59,18 @@ impl Agent {
 
     /// Agent `number` with a card of another version.
     pub fn of_version(number: usize, version: WireVersion) -> Self {
+        Self::named(number, &format!("agent-{number}"), version)
+    }
+
+    /// Agent `number` under another name.
+    pub fn named(number: usize, name: &str, version: WireVersion) -> Self {
         let key = AgentKey::from_seed(seed("agent", number));
         let mut id = [0; 16];
         id.copy_from_slice(&seed("agent id", number)[..16]);
         let claims = AgentCardClaims {
             agent_id: AgentId::from_bytes(id),
             principal_id: PrincipalId::from_bytes([number as u8; 16]),
-            agent_name: format!("agent-{number}").parse().expect("a name"),
+            agent_name: name.parse().expect("a name"),
             public_key: key.public_key(),
             issued_at: IssuedAt::from_unix_seconds(1_792_000_000).expect("an instant"),
             version,

@@ -1,6 +1,7 @@
 //! What the sealed body of an outer message may hold.
 
 use conclave_harness::signed_message::EncodedSignedMessage;
+use conclave_harness::wire_version::WireVersions;
 
 use super::closed::{ClosedValue, ValueError, closed_value, kind_union};
 use super::{
@@ -67,11 +68,19 @@ impl Plaintext {
     /// # Errors
     /// [`PlaintextError`] when it is neither. That is its sender's fault: ignore the message, process the next.
     pub fn decode(bytes: &[u8]) -> Result<Self, PlaintextError> {
-        let packet = match DirectPacket::decode(bytes) {
+        Self::decode_over(&WireVersions::history(), bytes)
+    }
+
+    /// As [`decode`](Self::decode), over another set of versions.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_over(versions: &WireVersions, bytes: &[u8]) -> Result<Self, PlaintextError> {
+        let packet = match DirectPacket::decode_over(versions, bytes) {
             Ok(packet) => return Ok(Self::Packet(packet)),
             Err(error) => error,
         };
-        match EncodedSignedMessage::decode(bytes) {
+        match EncodedSignedMessage::decode_over(versions, bytes) {
             Ok(message) => Ok(Self::Evidence(Box::new(message))),
             Err(message) => Err(PlaintextError { packet, message }),
         }
