@@ -6,6 +6,7 @@ mod known_answers;
 mod registration;
 mod rfc8785;
 mod sealed_body;
+mod sealed_body_form;
 mod signed_message;
 mod support;
 mod x25519;

@@ -2,6 +2,7 @@
 
 pub(crate) mod gcm_collision;
 pub(crate) mod hand_sealed;
+pub(crate) mod sealing;
 
 use conclave_harness::{
     AgentCard, AgentKey, PublicKey, SignedMessage, WIRE_VERSION, WireVersion, agent_card::AgentCardClaims,
