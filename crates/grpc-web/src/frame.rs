@@ -58,7 +58,8 @@ pub enum FrameError {
 
 impl FrameError {
     /// The status a server fails a call with. A message that is too long is OUT_OF_RANGE and a compressed one
-    /// UNIMPLEMENTED (API-281); what else is wrong with a body is wrong however often it is sent.
+    /// UNIMPLEMENTED (API-281). What else is wrong with a body is INTERNAL, as gRPC has it for broken framing: the
+    /// contract keeps INVALID_ARGUMENT for what it names itself, and on a publish it would owe a detail (API-223).
     #[must_use]
     pub fn to_request_status(self) -> Status {
         match self {
@@ -67,7 +68,7 @@ impl FrameError {
             FrameError::UnknownFlags(_)
             | FrameError::Truncated
             | FrameError::AfterTrailers
-            | FrameError::NotBase64 => Status::invalid_argument(self.to_string()),
+            | FrameError::NotBase64 => Status::internal(self.to_string()),
         }
     }
 

@@ -66,8 +66,8 @@ impl RequestHead<'_> {
     ///
     /// # Errors
     /// [`Refusal::Http`] 405 for a method other than POST and 415 for a content type that is not gRPC-Web;
-    /// [`Refusal::Call`] UNIMPLEMENTED for a `grpc-encoding` other than identity (API-281) and INVALID_ARGUMENT for a
-    /// `grpc-timeout` that cannot be read.
+    /// [`Refusal::Call`] UNIMPLEMENTED for a `grpc-encoding` other than identity (API-281) and INTERNAL for a
+    /// `grpc-timeout` that cannot be read, as for any other broken framing.
     pub fn check(&self) -> Result<Accepted, Refusal> {
         if self.method != "POST" {
             return Err(Refusal::Http { status: 405 });
@@ -89,7 +89,7 @@ impl RequestHead<'_> {
             .transpose()
             .map_err(|error| Refusal::Call {
                 encoding,
-                status: Status::invalid_argument(error.to_string()),
+                status: Status::internal(error.to_string()),
             })?;
         Ok(Accepted { encoding, timeout })
     }
@@ -133,7 +133,7 @@ impl UnaryRequest {
                     ));
                 }
                 Ok(Some(Frame::Trailers(_))) => {
-                    return self.fail(Status::invalid_argument("a request has no trailers"));
+                    return self.fail(Status::internal("a request has no trailers"));
                 }
                 Err(error) => return self.fail(error.to_request_status()),
             }
@@ -144,7 +144,7 @@ impl UnaryRequest {
     ///
     /// # Errors
     /// OUT_OF_RANGE for a message over the bound; UNIMPLEMENTED for a compressed message, several messages or none;
-    /// INVALID_ARGUMENT for a body that is not frames.
+    /// INTERNAL for a body that is not frames.
     pub fn finish(mut self) -> Result<Bytes, Status> {
         if self.failure.is_none()
             && let Err(error) = self.decoder.finish()

@@ -102,9 +102,7 @@ fn a_timeout_that_cannot_be_read_is_refused() {
         grpc_timeout: Some("1s"),
         ..head("POST", Some("application/grpc-web"))
     };
-    assert!(
-        matches!(head.check(), Err(Refusal::Call { status, .. }) if status.code == Code::InvalidArgument)
-    );
+    assert!(matches!(head.check(), Err(Refusal::Call { status, .. }) if status.code == Code::Internal));
 }
 
 // API-281, API-282
@@ -119,6 +117,29 @@ fn the_wire_length_is_bounded_and_the_bound_itself_is_carried() {
         read(&body(9), Encoding::Binary, 8, 3).map_err(|status| status.code),
         Err(Code::OutOfRange)
     );
+}
+
+// API-282
+#[test]
+fn the_transport_ceiling_is_carried_in_both_directions_and_both_encodings() {
+    const CEILING_BYTES: usize = 26_214_400;
+    let message = "x".repeat(CEILING_BYTES - 5);
+    assert_eq!(
+        message.encoded_len(),
+        CEILING_BYTES,
+        "tag and length take five bytes"
+    );
+    for encoding in [Encoding::Binary, Encoding::Text] {
+        let body = unary_response(encoding, &Ok(message.clone()), CEILING_BYTES);
+        let mut decoder = FrameDecoder::new(encoding, CEILING_BYTES);
+        body.chunks(1 << 20).for_each(|piece| decoder.push(piece));
+        let frame = decoder.next_frame().expect("a frame");
+        assert!(matches!(frame, Some(Frame::Message(carried)) if carried.len() == CEILING_BYTES));
+    }
+    let mut frames = BytesMut::new();
+    frame::put_message(&mut frames, &message);
+    let carried = read(&frames, Encoding::Binary, CEILING_BYTES, 1 << 20).expect("carried");
+    assert_eq!(carried.len(), CEILING_BYTES);
 }
 
 #[test]
@@ -137,17 +158,17 @@ fn a_unary_request_is_one_message() {
     );
     assert_eq!(
         read(&one[..5], Encoding::Binary, 8, 5).expect_err("cut").code,
-        Code::InvalidArgument
+        Code::Internal
     );
     assert_eq!(
         read(&[0x80, 0, 0, 0, 0], Encoding::Binary, 8, 5)
             .expect_err("trailers")
             .code,
-        Code::InvalidArgument
+        Code::Internal
     );
     assert_eq!(
         read(b"!!!!", Encoding::Text, 8, 4).expect_err("not base64").code,
-        Code::InvalidArgument
+        Code::Internal
     );
 }
 
