@@ -12,7 +12,9 @@ impl Workspace {
     /// The checkout this program was built from.
     pub(crate) fn here() -> Self {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-        Self { root: manifest.parent().unwrap_or(manifest).to_owned() }
+        Self {
+            root: manifest.parent().unwrap_or(manifest).to_owned(),
+        }
     }
 
     /// The folder that holds the root `Cargo.toml`.

@@ -1,0 +1,254 @@
+//! `cargo xtask dev`: the worker, the client and the site on a bare workerd, kept alive and kept current.
+//!
+//! - [`deployment`]: what wrangler.toml says; [`runtime_config`]: the same for workerd;
+//! - [`state`]: where objects keep their storage;
+//! - [`runtime`]: one workerd behind a socket that this process owns;
+//! - [`watch`]: noticing that sources changed.
+
+mod deployment;
+mod runtime;
+mod runtime_config;
+mod state;
+mod watch;
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, ensure};
+
+use self::{
+    deployment::Deployment,
+    runtime::Runtime,
+    runtime_config::{ASSETS_WORKER, Module, RuntimeConfig},
+    state::State,
+};
+use crate::{
+    children,
+    cli::DevArguments,
+    parts::{self, Options},
+    progress,
+    tools::Tools,
+    workspace::Workspace,
+};
+
+/// What the worker, the client and the site are made of.
+const SOURCES: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "proto",
+    "crates",
+    "edge",
+    "web-client",
+    "www",
+    "package-lock.json",
+    "wrangler.toml",
+];
+
+/// The file that describes the deployment.
+const DEPLOYMENT_FILE: &str = "wrangler.toml";
+
+/// The variable that says how many topic shards a state is born with.
+const SHARDS_VARIABLE: &str = "CONCLAVE_SHARDS";
+
+/// Local variables and secrets, one `NAME=VALUE` a line, as `wrangler dev` reads them too.
+const LOCAL_VARIABLES_FILE: &str = ".dev.vars";
+
+/// How often the runtime is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Serves until it is told to end.
+///
+/// # Errors
+///
+/// The first build fails, the port or the state is in use, or the runtime does not start.
+pub(crate) fn run(workspace: &Workspace, arguments: &DevArguments) -> anyhow::Result<()> {
+    let listener = Runtime::listen(arguments.port)?;
+    let state = match (&arguments.state, arguments.fresh) {
+        (_, true) => State::fresh()?,
+        (Some(folder), false) => State::open(folder)?,
+        (None, false) => State::open(&workspace.target().join("state"))?,
+    };
+    let tools = Tools::ready(workspace)?;
+    let options = Options {
+        test_build: arguments.test_build,
+        debug: arguments.debug,
+    };
+    let sources_seen = watch::look(workspace, SOURCES);
+    if !arguments.no_build {
+        parts::build(workspace, &tools, &[], options)?;
+    }
+
+    let setting = Setting {
+        workspace: workspace.clone(),
+        state,
+        variables: local_variables(workspace, arguments)?,
+        options,
+    };
+    let folder = workspace
+        .target()
+        .join("dev")
+        .join(std::process::id().to_string());
+    children::remove_at_end(&folder);
+    setting.write_config(&folder)?;
+
+    let mut runtime = Runtime::new(tools.workerd()?, &folder.join(CONFIG_FILE), listener)?;
+    progress::step("starting the runtime");
+    runtime.start()?;
+    runtime.wait_until_ready()?;
+    progress::step(format_args!(
+        "objects keep their storage in {}",
+        setting.state.folder().display()
+    ));
+    let mut output = std::io::stdout();
+    writeln!(output, "ready {}", runtime.origin())?;
+    output.flush()?;
+
+    let (changed, changes) = mpsc::channel();
+    if !arguments.no_build {
+        let (workspace, options) = (workspace.clone(), options);
+        thread::Builder::new()
+            .name("rebuild".to_owned())
+            .spawn(move || rebuild_for_ever(&workspace, &tools, options, sources_seen, &changed))?;
+        progress::step("watching the sources; Ctrl-C ends");
+    }
+    loop {
+        match changes.recv_timeout(LOOK_EVERY) {
+            Ok(()) => match setting.write_config(&folder) {
+                Ok(()) => {
+                    runtime.start()?;
+                    progress::step("serving the new build");
+                }
+                Err(error) => progress::failure(&error.context("the old build is still served")),
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+            // Nothing watches: only the runtime is to be looked after.
+            Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK_EVERY),
+        }
+        runtime.keep_alive()?;
+    }
+}
+
+/// Builds whenever the sources change, and tells of each build that succeeded.
+fn rebuild_for_ever(workspace: &Workspace, tools: &Tools, options: Options, seen: u64, changed: &Sender<()>) {
+    let mut seen = seen;
+    loop {
+        seen = watch::wait_for_change(workspace, SOURCES, seen);
+        progress::step("the sources changed");
+        match parts::build(workspace, tools, &[], options) {
+            Ok(()) => {
+                if changed.send(()).is_err() {
+                    return;
+                }
+            }
+            Err(error) => progress::failure(&error.context("the old build is still served")),
+        }
+    }
+}
+
+/// The name of the configuration in its folder.
+const CONFIG_FILE: &str = "config.capnp";
+
+/// What a configuration is written from, again after each build.
+struct Setting {
+    workspace: Workspace,
+    state: State,
+    variables: Vec<(String, String)>,
+    options: Options,
+}
+
+impl Setting {
+    fn write_config(&self, folder: &Path) -> anyhow::Result<()> {
+        let file = self.workspace.path(DEPLOYMENT_FILE);
+        let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let mut deployment =
+            Deployment::read(&text).with_context(|| format!("reading {}", file.display()))?;
+        for (name, value) in &self.variables {
+            deployment.set(name, value);
+        }
+        let modules = self.modules(&deployment)?;
+        let site = deployment
+            .assets
+            .as_ref()
+            .map_or_else(PathBuf::new, |assets| self.workspace.path(&assets.directory));
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+        let config = RuntimeConfig {
+            deployment: &deployment,
+            modules: &modules,
+            site: &site,
+            state: self.state.folder(),
+            folder,
+        };
+        fs::write(folder.join("assets.js"), ASSETS_WORKER)?;
+        fs::write(folder.join(CONFIG_FILE), config.render())
+            .with_context(|| format!("writing into {}", folder.display()))
+    }
+
+    /// The entry, and beside it every other file of its folder. The test build lies in a folder of its own.
+    fn modules(&self, deployment: &Deployment) -> anyhow::Result<Vec<Module>> {
+        let real = self.workspace.path(&deployment.main);
+        let entry_name = real.file_name().context("`main` names no file")?.to_owned();
+        let folder = real.parent().context("`main` names no file")?;
+        let folder = if self.options.test_build {
+            let mut name = folder.file_name().unwrap_or_default().to_owned();
+            name.push("-test");
+            folder.with_file_name(name)
+        } else {
+            folder.to_owned()
+        };
+        ensure!(
+            folder.join(&entry_name).exists(),
+            "{} is missing: run `cargo xtask build worker`",
+            folder.join(&entry_name).display()
+        );
+        let mut others = Vec::new();
+        for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+            let file = entry?.path();
+            let is_module = file
+                .extension()
+                .is_some_and(|extension| ["js", "mjs", "wasm"].iter().any(|known| extension == *known));
+            if is_module && file.file_name() != Some(&entry_name) {
+                others.push(file);
+            }
+        }
+        others.sort();
+        let name = |file: &Path| {
+            file.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
+        Ok(std::iter::once(folder.join(&entry_name))
+            .chain(others)
+            .map(|file| Module {
+                name: name(&file),
+                file,
+            })
+            .collect())
+    }
+}
+
+/// Variables that stand over those of the deployment: the local file's, then the command line's.
+fn local_variables(workspace: &Workspace, arguments: &DevArguments) -> anyhow::Result<Vec<(String, String)>> {
+    let mut variables = Vec::new();
+    let local = fs::read_to_string(workspace.path(LOCAL_VARIABLES_FILE)).unwrap_or_default();
+    let lines = local
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for line in lines.chain(arguments.variables.iter().map(String::as_str)) {
+        let (name, value) = line
+            .split_once('=')
+            .with_context(|| format!("`{line}` is not of the form NAME=VALUE"))?;
+        variables.push((name.trim().to_owned(), value.trim().trim_matches('"').to_owned()));
+    }
+    if let Some(shards) = arguments.shards {
+        variables.push((SHARDS_VARIABLE.to_owned(), shards.to_string()));
+    }
+    Ok(variables)
+}

@@ -1,0 +1,198 @@
+//! One workerd, kept alive: it is handed the listening socket, and started again on it when it dies.
+//!
+//! The socket belongs to this process, so while no runtime lives connections wait in its queue and none is refused.
+
+use std::{
+    net::TcpListener,
+    os::fd::{AsFd as _, OwnedFd},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use conclave_proto::grpc::health::v1::{HealthCheckRequest, health, health_check_response::ServingStatus};
+
+use super::runtime_config::SOCKET;
+use crate::{
+    call::{self, Origin},
+    children::{self, Guarded},
+    progress,
+};
+
+/// Connections that may wait while no runtime lives.
+const WAITING_CONNECTIONS_MAX: i32 = 4096;
+
+/// A runtime that lived this long did not die of its start.
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// The longest wait before a runtime that keeps dying is started again.
+const BACK_OFF_MAX: Duration = Duration::from_secs(2);
+
+/// How often a runtime may die before it first answers; then its configuration or the worker is at fault.
+const DEATHS_BEFORE_READY_MAX: u32 = 3;
+
+/// How long a runtime may take to answer for the first time.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long one health check may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often the runtime is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+/// A workerd behind a socket.
+pub(super) struct Runtime {
+    workerd: PathBuf,
+    config: PathBuf,
+    listener: TcpListener,
+    origin: Origin,
+    child: Option<Guarded>,
+    started: Instant,
+    deaths_in_a_row: u32,
+}
+
+impl Runtime {
+    /// Takes the port, so that it is known to be free before anything is built. 0 takes a free one.
+    ///
+    /// # Errors
+    ///
+    /// The port is taken.
+    pub(super) fn listen(port: u16) -> anyhow::Result<TcpListener> {
+        let listener = TcpListener::bind(("127.0.0.1", port)).with_context(|| {
+            format!("port {port} on 127.0.0.1 cannot be used: end what holds it, or choose another with --port (0 takes a free one)")
+        })?;
+        rustix::net::listen(listener.as_fd(), WAITING_CONNECTIONS_MAX).context("listening")?;
+        Ok(listener)
+    }
+
+    /// A runtime that is not started yet.
+    ///
+    /// # Errors
+    ///
+    /// The socket has no address.
+    pub(super) fn new(workerd: PathBuf, config: &Path, listener: TcpListener) -> anyhow::Result<Self> {
+        let origin = Origin::parse(&format!("http://{}", listener.local_addr()?))?;
+        Ok(Self {
+            workerd,
+            config: config.to_owned(),
+            listener,
+            origin,
+            child: None,
+            started: Instant::now(),
+            deaths_in_a_row: 0,
+        })
+    }
+
+    /// Where requests are answered.
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Starts the runtime, or replaces the one that lives. State and port stay.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started at all.
+    pub(super) fn start(&mut self) -> anyhow::Result<()> {
+        self.child = None;
+        let mut command = children::bound_to_this_process(&self.workerd)?;
+        command
+            .arg("serve")
+            .arg(&self.config)
+            .args(["-S", &format!("{SOCKET}=0")]);
+        // Standard input is how the socket travels: descriptor 0 needs nothing that the standard library lacks.
+        let socket = OwnedFd::from(self.listener.try_clone().context("sharing the socket")?);
+        self.started = Instant::now();
+        self.child = Some(children::start(command.stdin(socket).stdout(std::io::stderr()))?);
+        Ok(())
+    }
+
+    /// Starts the runtime again if it has died, after a wait that grows while it keeps dying and is bounded.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started at all.
+    pub(super) fn keep_alive(&mut self) -> anyhow::Result<()> {
+        let Some(child) = &mut self.child else {
+            return Ok(());
+        };
+        let Some(status) = child.try_wait()? else {
+            return Ok(());
+        };
+        if self.started.elapsed() >= SETTLED {
+            self.deaths_in_a_row = 0;
+        }
+        self.deaths_in_a_row = self.deaths_in_a_row.saturating_add(1);
+        progress::step(format_args!(
+            "the runtime died ({status}); starting it again on the same state"
+        ));
+        std::thread::sleep(back_off(self.deaths_in_a_row));
+        self.start()
+    }
+
+    /// Waits until the worker answers a health check.
+    ///
+    /// # Errors
+    ///
+    /// The runtime keeps dying, or does not answer in time; the message says what it last answered.
+    pub(super) fn wait_until_ready(&mut self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        loop {
+            let last = match check(&self.origin) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            self.keep_alive()?;
+            if self.deaths_in_a_row >= DEATHS_BEFORE_READY_MAX {
+                bail!(
+                    "the runtime died {DEATHS_BEFORE_READY_MAX} times before it answered; what it said is above"
+                );
+            }
+            if began.elapsed() > READY_WITHIN {
+                return Err(last.context(format!(
+                    "the worker was not healthy within {} s",
+                    READY_WITHIN.as_secs()
+                )));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+/// How long to wait before the next start after so many deaths in a row: not at all after the first.
+fn back_off(deaths_in_a_row: u32) -> Duration {
+    match deaths_in_a_row {
+        0 | 1 => Duration::ZERO,
+        more => BACK_OFF_MAX.min(Duration::from_millis(50).saturating_mul(1 << more.min(10))),
+    }
+}
+
+fn check(origin: &Origin) -> anyhow::Result<()> {
+    let request = HealthCheckRequest::default();
+    let answer = call::unary::<health::Check>(origin, &request, CHECK_TIMEOUT)?;
+    match answer.status() {
+        ServingStatus::Serving => Ok(()),
+        other => bail!("its health is {}", other.as_str_name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_death_is_mended_at_once_and_the_wait_after_many_is_bounded() {
+        assert_eq!(back_off(1), Duration::ZERO);
+        assert!(back_off(2) < back_off(3));
+        assert_eq!(back_off(50), BACK_OFF_MAX);
+        assert_eq!(back_off(u32::MAX), BACK_OFF_MAX);
+    }
+
+    #[test]
+    fn a_port_in_use_is_an_error_that_says_what_to_do() -> anyhow::Result<()> {
+        let listener = Runtime::listen(0)?;
+        let error = Runtime::listen(listener.local_addr()?.port()).expect_err("the port is taken");
+        assert!(error.to_string().contains("--port"), "{error}");
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! `cargo xtask test`: the layers of tests, in order, and one line that sums them up.
+//!
+//! - [`unit`]: what needs no runtime; [`node_layers`]: what Node's runner runs; [`chromium`]: the browser;
+//! - [`counts`]: what the runners say of their outcome.
+
+pub(crate) mod chromium;
+mod counts;
+mod node_layers;
+mod unit;
+
+use std::io::Write as _;
+
+use self::counts::Counts;
+use crate::{
+    cli::{Layer, TestArguments},
+    parts::{self, Options},
+    progress,
+    tools::Tools,
+    workspace::Workspace,
+};
+
+/// All layers, in the order they run: what fails soonest comes first.
+const ALL: &[Layer] = &[Layer::Unit, Layer::Platform, Layer::Clients, Layer::Browser];
+
+/// Runs the layers asked for, each to its end, and says whether all passed.
+///
+/// # Errors
+///
+/// A layer cannot be run at all.
+pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> anyhow::Result<bool> {
+    let tools = Tools::ready(workspace)?;
+    let filter = arguments.filter.as_deref();
+    let asked: &[Layer] = if arguments.layers.is_empty() {
+        ALL
+    } else {
+        &arguments.layers
+    };
+    let mut summary = Vec::new();
+    let mut is_built = false;
+    for layer in ALL.iter().copied().filter(|layer| asked.contains(layer)) {
+        let counts = if layer == Layer::Unit {
+            unit::run(workspace, &tools, filter)
+        } else {
+            prepare(workspace, &tools, &mut is_built)
+                .and_then(|()| run_in_node(workspace, &tools, layer, filter))
+        };
+        let counts = counts.unwrap_or_else(|error| {
+            progress::failure(&error);
+            Counts::default().at_least_one_failure()
+        });
+        progress::step(format_args!("{}: {counts}", name(layer)));
+        summary.push((layer, counts));
+    }
+    let total: Counts = summary.iter().map(|(_, counts)| *counts).sum();
+    let mut output = std::io::stdout().lock();
+    for (layer, counts) in &summary {
+        writeln!(output, "{}: {counts}", name(*layer))?;
+    }
+    writeln!(output, "{total}")?;
+    output.flush()?;
+    if total.passed + total.failed == 0 {
+        progress::step("no test ran");
+    }
+    Ok(total.failed == 0 && total.passed > 0)
+}
+
+fn name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Unit => "unit",
+        Layer::Platform => "platform",
+        Layer::Clients => "clients",
+        Layer::Browser => "browser",
+    }
+}
+
+/// Builds all parts, and the worker with its test-only requests too, once for all layers.
+fn prepare(workspace: &Workspace, tools: &Tools, is_built: &mut bool) -> anyhow::Result<()> {
+    if !*is_built {
+        parts::build(workspace, tools, &[], Options::default())?;
+        parts::worker(
+            workspace,
+            Options {
+                test_build: true,
+                debug: false,
+            },
+        )?;
+        *is_built = true;
+    }
+    Ok(())
+}
+
+fn run_in_node(
+    workspace: &Workspace,
+    tools: &Tools,
+    layer: Layer,
+    filter: Option<&str>,
+) -> anyhow::Result<Counts> {
+    let browser = (layer == Layer::Browser)
+        .then(chromium::find_or_install)
+        .transpose()?;
+    node_layers::run(workspace, tools, name(layer), filter, browser)
+}
