@@ -23,9 +23,14 @@ pub mod routing;
 pub mod sequencer;
 pub mod session;
 pub mod shard;
+mod status;
+pub mod storage;
 
 pub use backend::{Backend, CallContext, Reply};
 pub use configuration::{Configuration, ConfigurationError};
 pub use sequencer::Sequencer;
 pub use session::StreamSession;
 pub use shard::Shard;
+
+/// The version of this build, as published.
+pub const SERVER_VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -96,6 +96,9 @@ pub trait Upstream: 'static {
 pub struct SocketId(pub u64);
 
 /// The machine beneath an object, which alone has storage.
+///
+/// Everything that leaves an object (answers, calls, messages on streams) is held until every write before it is durable
+/// (a Durable Object's output gate), and lost with those writes when the object breaks before.
 #[allow(async_fn_in_trait, reason = "as for Platform")]
 pub trait ObjectPlatform: Platform {
     /// The object's database.

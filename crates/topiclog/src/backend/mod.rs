@@ -1,19 +1,42 @@
-//! The stateless half of the backend: decodes and checks a request, calls the objects, answers.
+//! The stateless half of the backend: decodes and checks a request, calls the objects, answers. Depends on `envelope`
+//! for what a request means.
+//!
+//! - [`publish`]: Publish; [`query`]: Query and QueryNewest;
+//! - [`health`]: the health protocol; [`streams`]: what opens a stream;
+//! - [`routes`]: which paths there are.
 
-use std::rc::Rc;
+mod health;
+mod publish;
+mod query;
+mod routes;
+mod streams;
+
+use std::{cell::RefCell, rc::Rc};
 
 use bytes::Bytes;
 use conclave_grpc_web::Status;
 use conclave_proto::RpcKind;
+use prost::Message;
 
-use crate::{Configuration, platform::Platform, session::StreamSession};
+use crate::{
+    Configuration,
+    answer::{self, Answered},
+    platform::{ObjectName, Platform},
+    routing::Routing,
+    session::StreamSession,
+    status,
+};
+use routes::Route;
+
+/// How long a call to an object may take unless the client allows less, in milliseconds.
+pub const CALL_DEADLINE_MS: u32 = 10_000;
 
 /// What came with a call besides its message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallContext {
     /// Time the caller allows, in milliseconds from now (`grpc-timeout`).
     pub deadline_ms: Option<u32>,
-    /// The header `conclave-expected-router-instance`.
+    /// The header `conclave-expected-router-instance`. Only Publish reads it.
     pub expected_router_instance: Option<String>,
 }
 
@@ -29,37 +52,52 @@ pub struct Reply {
 /// The RPCs of a deployment. Holds no state that matters: any number may run at once, anywhere.
 #[derive(Debug)]
 pub struct Backend<P: Platform> {
-    _platform: P,
-    _configuration: Rc<Configuration>,
+    platform: P,
+    configuration: Rc<Configuration>,
+    routing: Routing,
+    /// The Router instance last seen in an answer, for responses that need no call.
+    router_instance: RefCell<Option<String>>,
 }
 
 impl<P: Platform> Backend<P> {
     /// A backend on this platform.
+    #[must_use]
     pub fn new(platform: P, configuration: Rc<Configuration>) -> Self {
+        let routing = Routing::at_birth(configuration.shard_count);
         Self {
-            _platform: platform,
-            _configuration: configuration,
+            platform,
+            configuration,
+            routing,
+            router_instance: RefCell::new(None),
         }
     }
 
-    /// How messages travel for the RPC at `path`, or `None` when nothing is known there. Server streams go to
-    /// [`Backend::stream`], everything else to [`Backend::unary`].
+    /// How messages travel for the RPC at `path`, `/package.Service/Method`, or `None` when nothing is known there.
+    /// Server streams go to [`Backend::stream`], everything else to [`Backend::unary`].
     #[must_use]
-    pub fn kind(_path: &str) -> Option<RpcKind> {
-        None
+    pub fn kind(path: &str) -> Option<RpcKind> {
+        routes::kind(path)
     }
 
-    /// Runs the unary RPC at `path`. `wire_length` is the request message's length in bytes as the client encoded it.
+    /// Runs the unary RPC at `path`. `wire_length` is the length of the request message in bytes as the client encoded
+    /// it.
+    ///
+    /// A response that is longer than max_response_bytes fails with OUT_OF_RANGE, though a publish may have committed
+    /// by then (API-224, API-283).
     pub async fn unary(
         &self,
-        _path: &str,
-        _message: Bytes,
-        _wire_length: usize,
-        _context: &CallContext,
+        path: &str,
+        message: Bytes,
+        wire_length: usize,
+        context: &CallContext,
     ) -> Reply {
+        let result = match self.check_wire_length(wire_length.max(message.len())) {
+            Ok(()) => self.dispatch(path, message, context).await,
+            Err(refusal) => Err(refusal),
+        };
         Reply {
-            result: Err(Status::unimplemented("not served yet")),
-            router_instance: None,
+            result,
+            router_instance: self.router_instance.borrow().clone(),
         }
     }
 
@@ -69,11 +107,106 @@ impl<P: Platform> Backend<P> {
     /// The status the stream fails with before its first frame.
     pub async fn stream(
         &self,
-        _path: &str,
-        _message: Bytes,
-        _wire_length: usize,
-        _context: &CallContext,
+        path: &str,
+        message: Bytes,
+        wire_length: usize,
+        context: &CallContext,
     ) -> Result<StreamSession<P>, Status> {
-        Err(Status::unimplemented("not served yet"))
+        self.check_wire_length(wire_length.max(message.len()))?;
+        match routes::find(path) {
+            Some(Route::SubscribeStatic) => self.subscribe_static(message, context).await,
+            Some(Route::HealthWatch) => self.watch_health(message, context),
+            _ => Err(routes::not_served(path)),
+        }
     }
+
+    async fn dispatch(&self, path: &str, message: Bytes, context: &CallContext) -> Result<Vec<u8>, Status> {
+        let response = match routes::find(path) {
+            Some(Route::GetConfiguration) => return Ok(self.configuration.to_wire().encode_to_vec()),
+            Some(Route::Publish) => self.publish(message, context).await?,
+            Some(Route::Query) => self.query(message, context).await?,
+            Some(Route::QueryNewest) => self.query_newest(message, context).await?,
+            Some(Route::GetInstance) => self.ask_sequencer("instance", context).await?,
+            Some(Route::GetStatus) => self.ask_sequencer("status", context).await?,
+            Some(Route::Registry) => self
+                .call(ObjectName::Registry, path, message.to_vec(), context)
+                .await?
+                .to_vec(),
+            Some(Route::HealthCheck) => self.check_health(message, context).await?,
+            Some(Route::HealthList) => self.list_health(context).await?,
+            Some(Route::SubscribeStatic | Route::HealthWatch) | None => return Err(routes::not_served(path)),
+        };
+        self.check_response_length(response.len())?;
+        Ok(response)
+    }
+
+    async fn ask_sequencer(&self, method: &str, context: &CallContext) -> Result<Vec<u8>, Status> {
+        self.call(self.sequencer(), method, Vec::new(), context)
+            .await
+            .map(|response| response.to_vec())
+    }
+
+    /// The object that plays the Sequencer.
+    fn sequencer(&self) -> ObjectName {
+        match self.configuration.shard_count {
+            1 => ObjectName::Shard(0),
+            _ => ObjectName::Sequencer,
+        }
+    }
+
+    /// Calls an object, and remembers the Router instance its answer names.
+    async fn call(
+        &self,
+        to: ObjectName,
+        method: &str,
+        request: Vec<u8>,
+        context: &CallContext,
+    ) -> Result<Bytes, Status> {
+        let deadline_ms = context
+            .deadline_ms
+            .map_or(CALL_DEADLINE_MS, |ms| ms.min(CALL_DEADLINE_MS));
+        let answered = self
+            .platform
+            .call(to, method, request, deadline_ms)
+            .await
+            .map_err(|error| status::from_call_error(&error))?;
+        let Answered {
+            result,
+            router_instance,
+        } = answer::decode(answered);
+        if router_instance.is_some() {
+            *self.router_instance.borrow_mut() = router_instance;
+        }
+        result
+    }
+
+    fn check_wire_length(&self, wire_length: usize) -> Result<(), Status> {
+        let max = self.configuration.limits.max_request_bytes;
+        if wire_length as u64 > max {
+            return Err(Status::out_of_range(format!(
+                "the request of {wire_length} bytes is longer than max_request_bytes, {max}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_response_length(&self, length: usize) -> Result<(), Status> {
+        let max = self.configuration.limits.max_response_bytes;
+        if length as u64 > max {
+            return Err(crate::shard::too_long(max));
+        }
+        Ok(())
+    }
+}
+
+/// A request message that does not decode can never succeed.
+fn decode<T: Message + Default>(message: Bytes) -> Result<T, Status> {
+    T::decode(message)
+        .map_err(|error| Status::invalid_argument(format!("the request does not decode: {error}")))
+}
+
+/// An object's answer that does not decode breaks an invariant of ours.
+fn decode_answer<T: Message + Default>(answer: Bytes) -> Result<T, Status> {
+    T::decode(answer)
+        .map_err(|error| Status::internal(format!("the answer of an object does not decode: {error}")))
 }

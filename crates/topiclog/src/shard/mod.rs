@@ -1,32 +1,57 @@
-//! The shard object.
+//! A shard: stores and orders the topics of its slots, answers reads of them, and tells streams of what is new.
+//!
+//! - [`commit`]: the only writer of envelopes; `queue` and `rows` are its parts;
+//! - `ids`: this shard's side of allocation;
+//! - `read`: pages, newest envelopes, heads;
+//! - `subscribers`: the streams;
+//! - `schema`: the tables.
+//!
+//! A shard never waits for a timer, so that it can sleep. Everything that leaves it (answers, calls, messages) is held
+//! by the platform until every write before it is durable.
+
+mod commit;
+mod ids;
+pub mod queue;
+mod read;
+mod rows;
+mod schema;
+mod subscribers;
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use conclave_grpc_web::Status;
+use conclave_proto::{
+    conclave::{
+        internal::v1::{NewestRequest, PageRequest, PageResponse, StoredNewest},
+        operator::v1::GetStatusResponse,
+        router::v1::GetInstanceResponse,
+    },
+    xmtp::backend::v1::Continuation,
+};
+use prost::Message as _;
 
-use crate::platform::SocketId;
-use crate::{Configuration, answer, platform::ObjectPlatform};
-
-/// Why an object cannot be opened.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// The database failed or holds what it should not.
-    #[error("the object's storage cannot be opened: {0}")]
-    Storage(#[from] conclave_sql::SqlError),
-}
-
-impl OpenError {
-    /// The encoded answer to every call to an object that cannot be opened: UNAVAILABLE, with the reason.
-    #[must_use]
-    pub fn answer(&self) -> Vec<u8> {
-        answer::encode(Err(Status::unavailable(self.to_string())), None)
-    }
-}
+use crate::{
+    Configuration, answer,
+    birth::{Birth, Role},
+    platform::{ObjectPlatform, SocketId},
+    routing::Routing,
+    sequencer::operator,
+    status,
+    storage::{self, OpenError},
+};
 
 /// One shard.
 #[derive(Debug)]
 pub struct Shard<P: ObjectPlatform> {
-    _platform: P,
+    platform: P,
+    index: u32,
+    configuration: Rc<Configuration>,
+    routing: Routing,
+    birth: Birth<P>,
+    ids: ids::Ids<P>,
+    commit: commit::Commit,
+    subscribers: subscribers::Subscribers,
 }
 
 impl<P: ObjectPlatform> Shard<P> {
@@ -34,24 +59,132 @@ impl<P: ObjectPlatform> Shard<P> {
     ///
     /// # Errors
     /// [`OpenError`]; the object may be opened again later.
-    pub fn open(platform: P, _index: u32, _configuration: Rc<Configuration>) -> Result<Rc<Self>, OpenError> {
-        Ok(Rc::new(Self { _platform: platform }))
+    pub fn open(platform: P, index: u32, configuration: Rc<Configuration>) -> Result<Rc<Self>, OpenError> {
+        storage::migrate(platform.sql(), schema::MIGRATIONS)?;
+        let birth = Birth::open(platform.clone(), Rc::clone(&configuration), Role::Shard(index))?;
+        let shard_count = configuration.shard_count;
+        // Shard 0 exists at every shard count, and says so when another one's configuration does not fit its birth.
+        if index >= shard_count {
+            return Err(OpenError::NoSuchShard { index, shard_count });
+        }
+        Ok(Rc::new(Self {
+            ids: ids::Ids::new(platform.clone(), index),
+            routing: Routing::at_birth(shard_count),
+            commit: commit::Commit::default(),
+            subscribers: subscribers::Subscribers::default(),
+            platform,
+            index,
+            configuration,
+            birth,
+        }))
     }
 
     /// Runs a method called by [`crate::platform::Platform::call`] and returns its encoded answer.
-    pub async fn handle(self: Rc<Self>, _method: &str, _request: &[u8]) -> Vec<u8> {
-        answer::encode(Err(Status::unimplemented("not served yet")), None)
+    pub async fn handle(self: Rc<Self>, method: &str, request: &[u8]) -> Vec<u8> {
+        let result = self.dispatch(method, request).await;
+        answer::encode(result, self.birth.router_instance().as_deref())
     }
 
     /// A message stream was accepted.
-    pub fn opened(&self, _socket: SocketId) {}
+    pub fn opened(&self, socket: SocketId) {
+        self.subscribers.opened(socket);
+    }
 
     /// A message arrived on a stream.
-    pub fn message(&self, _socket: SocketId, _message: &[u8]) {}
+    pub async fn message(self: Rc<Self>, socket: SocketId, message: &[u8]) {
+        match self.birth.ensure().await {
+            Ok(record) => {
+                self.subscribers
+                    .message(&self.platform, socket, message, &record.router_instance);
+                self.subscribers.reintroduce(&self.platform);
+            }
+            Err(refusal) => subscribers::Subscribers::refuse(&self.platform, socket, refusal),
+        }
+    }
 
     /// A stream ended.
-    pub fn closed(&self, _socket: SocketId) {}
+    pub fn closed(&self, socket: SocketId) {
+        self.subscribers.closed(socket);
+    }
 
-    /// The alarm went off.
+    /// The alarm went off. A shard sets none yet.
     pub async fn alarm(self: Rc<Self>) {}
+
+    async fn dispatch(self: &Rc<Self>, method: &str, request: &[u8]) -> Result<Vec<u8>, Status> {
+        match method {
+            "store" => self.store(request).await.map(|response| response.encode_to_vec()),
+            "page" => self.page(request).await.map(|response| response.encode_to_vec()),
+            "newest" => self
+                .newest(request)
+                .await
+                .map(|response| response.encode_to_vec()),
+            "birth" => self
+                .birth
+                .answer(request)
+                .await
+                .map(|response| response.encode_to_vec()),
+            "report" => self.ids.report(request).map(|report| report.encode_to_vec()),
+            "instance" => self.instance().await.map(|response| response.encode_to_vec()),
+            "status" => self.status().await.map(|response| response.encode_to_vec()),
+            _ => Err(Status::unimplemented(format!("a shard has no method {method:?}"))),
+        }
+    }
+
+    async fn page(&self, request: &[u8]) -> Result<PageResponse, Status> {
+        let request = PageRequest::decode(Bytes::copy_from_slice(request))
+            .map_err(|_| Status::internal("a page request does not decode"))?;
+        self.birth.ensure().await?;
+        let bounds = read::PageBounds {
+            limit: request.limit,
+            max_bytes: request.max_bytes,
+            at_least_one: false,
+        };
+        let page = read::page(self.platform.sql(), &request.positions, bounds)
+            .map_err(|error| status::from_sql_error(&error))?;
+        if request.whole && page.cut_by_bytes {
+            return Err(too_long(request.max_bytes));
+        }
+        Ok(PageResponse {
+            envelopes: page.envelopes,
+            continuation: Some(Continuation {
+                has_more: page.has_more,
+            }),
+            cut_by_bytes: page.cut_by_bytes,
+        })
+    }
+
+    async fn newest(&self, request: &[u8]) -> Result<StoredNewest, Status> {
+        let request = NewestRequest::decode(Bytes::copy_from_slice(request))
+            .map_err(|_| Status::internal("a newest request does not decode"))?;
+        self.birth.ensure().await?;
+        let (full, max_bytes) = (request.include_full_envelope, request.max_bytes);
+        read::newest(self.platform.sql(), &request.topics, full, max_bytes)
+            .map_err(|error| status::from_sql_error(&error))?
+            .map(|results| StoredNewest { results })
+            .ok_or_else(|| too_long(max_bytes))
+    }
+
+    async fn instance(&self) -> Result<GetInstanceResponse, Status> {
+        let router_instance_id = self.birth.ensure().await?.router_instance.clone();
+        Ok(GetInstanceResponse { router_instance_id })
+    }
+
+    /// The Sequencer's part, where this is the only shard.
+    async fn status(&self) -> Result<GetStatusResponse, Status> {
+        let record = self.birth.ensure().await?;
+        if record.shard_count != 1 {
+            return Err(Status::unimplemented(
+                "the Sequencer answers for the status of several shards",
+            ));
+        }
+        self.ids
+            .with_local(|allocator| operator::status_of(&record, allocator))
+    }
+}
+
+/// A response longer than it may be (API-282, API-283).
+pub(crate) fn too_long(max_response_bytes: u64) -> Status {
+    Status::out_of_range(format!(
+        "the response is longer than max_response_bytes, {max_response_bytes}; ask for less"
+    ))
 }

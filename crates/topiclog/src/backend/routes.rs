@@ -1,0 +1,89 @@
+//! Which paths there are, and which of them are served yet.
+
+use conclave_grpc_web::Status;
+use conclave_proto::{
+    Rpc, RpcKind,
+    conclave::{operator::v1::operator_service, registry::v1::registry_service, router::v1::router_service},
+    grpc::health::v1::health,
+    xmtp::backend::v1::{configuration_service, publish_service, query_service, subscription_service},
+};
+
+/// An RPC that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Publish,
+    Query,
+    QueryNewest,
+    SubscribeStatic,
+    GetConfiguration,
+    HealthCheck,
+    HealthList,
+    HealthWatch,
+    GetInstance,
+    GetStatus,
+    Registry,
+}
+
+struct Served {
+    path: &'static str,
+    kind: RpcKind,
+    route: Route,
+}
+
+const fn served<R: Rpc>(route: Route) -> Served {
+    Served {
+        path: R::PATH,
+        kind: R::KIND,
+        route,
+    }
+}
+
+const SERVED: [Served; 14] = [
+    served::<publish_service::Publish>(Route::Publish),
+    served::<query_service::Query>(Route::Query),
+    served::<query_service::QueryNewest>(Route::QueryNewest),
+    served::<subscription_service::SubscribeStatic>(Route::SubscribeStatic),
+    served::<configuration_service::GetConfiguration>(Route::GetConfiguration),
+    served::<health::Check>(Route::HealthCheck),
+    served::<health::List>(Route::HealthList),
+    served::<health::Watch>(Route::HealthWatch),
+    served::<router_service::GetInstance>(Route::GetInstance),
+    served::<operator_service::GetStatus>(Route::GetStatus),
+    served::<registry_service::GetSigner>(Route::Registry),
+    served::<registry_service::Register>(Route::Registry),
+    served::<registry_service::Lookup>(Route::Registry),
+    served::<registry_service::List>(Route::Registry),
+];
+
+/// The package whose other services are part of the contract.
+const CONTRACT_PACKAGE: &str = "/xmtp.backend.v1.";
+
+pub(super) fn find(path: &str) -> Option<Route> {
+    SERVED
+        .iter()
+        .find(|served| served.path == path)
+        .map(|served| served.route)
+}
+
+/// How messages travel at `path`. What is not served yet counts as unary, and answers so.
+pub(super) fn kind(path: &str) -> Option<RpcKind> {
+    if path == subscription_service::Subscribe::PATH {
+        return Some(subscription_service::Subscribe::KIND);
+    }
+    SERVED
+        .iter()
+        .find(|served| served.path == path)
+        .map(|served| served.kind)
+        .or_else(|| path.starts_with(CONTRACT_PACKAGE).then_some(RpcKind::Unary))
+}
+
+/// UNIMPLEMENTED, in words that tell a path that is not there yet from one that does not exist.
+pub(super) fn not_served(path: &str) -> Status {
+    if find(path).is_some() {
+        return Status::unimplemented(format!("{path} is not called this way"));
+    }
+    if path.starts_with(CONTRACT_PACKAGE) {
+        return Status::unimplemented(format!("{path} is not served yet"));
+    }
+    Status::unimplemented(format!("there is no RPC {path}"))
+}
