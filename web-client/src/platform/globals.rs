@@ -1,0 +1,65 @@
+//! Globals that windows and workers share. `web-sys` has them on `Window` and on `WorkerGlobalScope` only, or behind its
+//! unstable switch (Web Locks, transaction options).
+
+use js_sys::{Function, Promise, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    /// `fetch`. Rejects when no response arrives at all.
+    #[wasm_bindgen(js_name = fetch)]
+    pub(crate) fn fetch(url: &str, init: &web_sys::RequestInit) -> Promise;
+
+    #[wasm_bindgen(js_name = setTimeout)]
+    pub(crate) fn set_timeout(callback: &Function, delay_ms: f64) -> JsValue;
+
+    #[wasm_bindgen(js_name = clearTimeout)]
+    pub(crate) fn clear_timeout(timeout: &JsValue);
+
+    /// `globalThis.crypto.getRandomValues`: at most 65,536 bytes a call.
+    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
+    pub(crate) fn get_random_values(bytes: &Uint8Array) -> Uint8Array;
+
+    /// `navigator.locks`, present in secure contexts only.
+    pub(crate) type LockManager;
+
+    /// Calls `callback` with the lock while its promise is pending.
+    #[wasm_bindgen(method, catch, js_name = request)]
+    pub(crate) fn request(
+        this: &LockManager,
+        name: &str,
+        options: &JsValue,
+        callback: &Function,
+    ) -> Result<Promise, JsValue>;
+
+    /// `navigator.storage`.
+    pub(crate) type StorageManager;
+
+    #[wasm_bindgen(method, catch)]
+    pub(crate) fn persist(this: &StorageManager) -> Result<Promise, JsValue>;
+}
+
+/// A property of `globalThis`, or of an object in it; `None` when it is absent, null or refused.
+fn global(path: &[&str]) -> Option<JsValue> {
+    path.iter()
+        .try_fold(JsValue::from(js_sys::global()), |object, name| {
+            js_sys::Reflect::get(&object, &JsValue::from_str(name))
+                .ok()
+                .filter(|value| !value.is_undefined() && !value.is_null())
+        })
+}
+
+/// `indexedDB`, where the browser offers it.
+pub(crate) fn indexed_db() -> Option<web_sys::IdbFactory> {
+    global(&["indexedDB"]).map(JsCast::unchecked_into)
+}
+
+/// `navigator.locks`, where the browser offers it.
+pub(crate) fn locks() -> Option<LockManager> {
+    global(&["navigator", "locks"]).map(JsCast::unchecked_into)
+}
+
+/// `navigator.storage`, where the browser offers it.
+pub(crate) fn storage() -> Option<StorageManager> {
+    global(&["navigator", "storage"]).map(JsCast::unchecked_into)
+}

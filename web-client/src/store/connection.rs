@@ -1,0 +1,354 @@
+//! A connection to one IndexedDB database, and transactions on it.
+//!
+//! Written on the browser's own objects. A crate of futures over them (`indexed_db_futures` was looked at) continues a
+//! transaction in a later microtask, for every read; here the reads, the decision and the writes are one callback deep, so
+//! that nothing can come between them and a transaction cannot end early. It is also a quarter of the code size.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use conclave_conversation::store::Key;
+use futures_channel::oneshot;
+use js_sys::{Array, Function, Uint8Array};
+use wasm_bindgen::prelude::*;
+use web_sys::{Event, IdbDatabase, IdbOpenDbRequest, IdbRequest, IdbTransaction};
+
+use super::failure::{StoreFailure, StoreFault};
+use super::keys;
+use crate::platform::{describe, exception_name, globals};
+
+#[wasm_bindgen]
+extern "C" {
+    /// `IDBDatabase`, for the one call that `web-sys` offers without its options only.
+    #[wasm_bindgen(extends = IdbDatabase)]
+    type DatabaseWithOptions;
+
+    #[wasm_bindgen(method, catch, js_name = transaction)]
+    fn transaction_with_options(
+        this: &DatabaseWithOptions,
+        stores: &Array,
+        mode: &str,
+        options: &JsValue,
+    ) -> Result<IdbTransaction, JsValue>;
+}
+
+/// One read inside a transaction, by the name of an object store.
+pub(super) enum Lookup {
+    /// The row at this key.
+    Row(&'static str, Key),
+    /// Every row whose key begins with these parts; all of them for the empty key.
+    Below(&'static str, Key),
+}
+
+/// One change inside a transaction.
+pub(super) enum Change {
+    /// Store the bytes at the key.
+    Put(&'static str, Key, Vec<u8>),
+    /// Remove the row at the key.
+    Delete(&'static str, Key),
+}
+
+/// The rows one lookup found.
+pub(super) type Rows = Vec<(Key, Vec<u8>)>;
+
+/// Whether a transaction may write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It may not.
+    Read,
+    /// It may; on completion the changes are on the disk, not just handed to the system.
+    WriteDurably,
+}
+
+/// An open database.
+pub(super) struct Connection {
+    database: IdbDatabase,
+    _on_version_change: Closure<dyn FnMut()>,
+    _on_close: Closure<dyn FnMut()>,
+}
+
+impl Connection {
+    /// Opens the database as it is, or creates it with these object stores.
+    ///
+    /// The receiver hears once when the browser or another page takes the database away.
+    pub(super) async fn open(
+        name: &str,
+        stores: &[&'static str],
+    ) -> Result<(Self, oneshot::Receiver<StoreFailure>), StoreFailure> {
+        let factory = globals::indexed_db().ok_or_else(|| {
+            StoreFailure::new(
+                StoreFault::IndexedDbUnavailable,
+                "this browser offers no IndexedDB here",
+            )
+        })?;
+        let database = opened(factory.open(name).map_err(failure)?, stores).await?;
+        let database = if database.object_store_names().length() == 0 {
+            // A database somebody created and left empty. Only an upgrade may give it object stores.
+            let version = database.version() as u32 + 1;
+            database.close();
+            opened(factory.open_with_u32(name, version).map_err(failure)?, stores).await?
+        } else {
+            database
+        };
+        Ok(Self::watch(database))
+    }
+
+    fn watch(database: IdbDatabase) -> (Self, oneshot::Receiver<StoreFailure>) {
+        let (taken, receiver) = oneshot::channel();
+        let taken = Rc::new(RefCell::new(Some(taken)));
+        let tell = move |message: &str| {
+            if let Some(taken) = taken.borrow_mut().take() {
+                // Nobody listens any more when the endpoint is closing anyway.
+                let _ = taken.send(StoreFailure::new(StoreFault::Closed, message));
+            }
+        };
+        let on_version_change = Closure::new({
+            let (database, tell) = (database.clone(), tell.clone());
+            move || {
+                database.close();
+                tell("another page upgrades or deletes the database");
+            }
+        });
+        let on_close = Closure::new(move || tell("the browser closed the database"));
+        database.set_onversionchange(Some(function(&on_version_change)));
+        database.set_onclose(Some(function(&on_close)));
+        (
+            Connection {
+                database,
+                _on_version_change: on_version_change,
+                _on_close: on_close,
+            },
+            receiver,
+        )
+    }
+
+    /// The names of the object stores that are there, sorted.
+    pub(super) fn store_names(&self) -> Vec<String> {
+        let names = self.database.object_store_names();
+        (0..names.length()).filter_map(|index| names.get(index)).collect()
+    }
+
+    /// Reads, decides and writes in one transaction, and waits until it is complete.
+    ///
+    /// `decide` sees the answer to each lookup in turn. When it fails nothing is written.
+    pub(super) async fn transact<T: 'static>(
+        &self,
+        mode: Mode,
+        stores: &[&'static str],
+        lookups: Vec<Lookup>,
+        decide: impl FnOnce(Vec<Rows>) -> Result<(T, Vec<Change>), StoreFailure> + 'static,
+    ) -> Result<T, StoreFailure> {
+        let transaction = self.begin(mode, stores)?;
+        let (done, completion) = oneshot::channel();
+        let done = Rc::new(RefCell::new(Some(done)));
+        let on_complete = settle(&done, |_| true);
+        let on_abort = settle(&done, |_| false);
+        transaction.set_oncomplete(Some(function(&on_complete)));
+        transaction.set_onabort(Some(function(&on_abort)));
+
+        let requests = lookups
+            .into_iter()
+            .map(|lookup| PendingLookup::issue(&transaction, lookup))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failure)?;
+        let outcome = Rc::new(RefCell::new(None));
+        let last = requests.last().map(|pending| pending.last_request().clone());
+        let decide_and_write = {
+            let (transaction, outcome) = (transaction.clone(), Rc::clone(&outcome));
+            move || {
+                let decided = requests
+                    .iter()
+                    .map(PendingLookup::answer)
+                    .collect::<Result<Vec<_>, _>>()
+                    .and_then(decide)
+                    .and_then(|(value, changes)| write(&transaction, changes).map(|()| value));
+                if decided.is_err() {
+                    // It may have ended by itself already; either way nothing is kept.
+                    let _ = transaction.abort();
+                }
+                *outcome.borrow_mut() = Some(decided);
+            }
+        };
+        // Requests of a transaction are answered in the order they were made, so the last answer is the end of all.
+        let on_answers = match last {
+            Some(last) => {
+                let callback = Closure::once(decide_and_write);
+                last.set_onsuccess(Some(callback.as_ref().unchecked_ref()));
+                Some(callback)
+            }
+            None => {
+                decide_and_write();
+                None
+            }
+        };
+
+        let completed = completion.await.unwrap_or(false);
+        drop(on_answers);
+        let decided = outcome.borrow_mut().take();
+        match decided {
+            Some(Err(refused)) => Err(refused),
+            Some(Ok(value)) if completed => Ok(value),
+            _ => Err(transaction_failure(&transaction)),
+        }
+    }
+
+    fn begin(&self, mode: Mode, stores: &[&'static str]) -> Result<IdbTransaction, StoreFailure> {
+        let names: Array = stores.iter().map(|name| JsValue::from_str(name)).collect();
+        let options = js_sys::Object::new();
+        let mode = match mode {
+            Mode::Read => "readonly",
+            Mode::WriteDurably => {
+                js_sys::Reflect::set(&options, &"durability".into(), &"strict".into()).map_err(failure)?;
+                "readwrite"
+            }
+        };
+        self.database
+            .unchecked_ref::<DatabaseWithOptions>()
+            .transaction_with_options(&names, mode, &options)
+            .map_err(failure)
+    }
+
+    /// Ends the connection once its transactions have.
+    pub(super) fn close(&self) {
+        self.database.set_onversionchange(None);
+        self.database.set_onclose(None);
+        self.database.close();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The requests of one lookup: its values, and for a range its keys.
+struct PendingLookup {
+    key: Option<Key>,
+    values: IdbRequest,
+    keys: Option<IdbRequest>,
+}
+
+impl PendingLookup {
+    fn issue(transaction: &IdbTransaction, lookup: Lookup) -> Result<Self, JsValue> {
+        match lookup {
+            Lookup::Row(store, key) => {
+                let values = transaction.object_store(store)?.get(&keys::to_js(&key))?;
+                Ok(PendingLookup {
+                    key: Some(key),
+                    values,
+                    keys: None,
+                })
+            }
+            Lookup::Below(store, prefix) => {
+                let (store, range) = (transaction.object_store(store)?, keys::range_below(&prefix)?);
+                let values = store.get_all_with_key(&range)?;
+                let keys = Some(store.get_all_keys_with_key(&range)?);
+                Ok(PendingLookup {
+                    key: None,
+                    values,
+                    keys,
+                })
+            }
+        }
+    }
+
+    fn last_request(&self) -> &IdbRequest {
+        self.keys.as_ref().unwrap_or(&self.values)
+    }
+
+    fn answer(&self) -> Result<Rows, StoreFailure> {
+        let values = self.values.result().map_err(failure)?;
+        match (&self.key, &self.keys) {
+            (Some(_), _) if values.is_undefined() => Ok(Vec::new()),
+            (Some(key), _) => Ok(vec![(key.clone(), keys::bytes_from_js(&values)?)]),
+            (None, Some(keys)) => Array::from(&keys.result().map_err(failure)?)
+                .iter()
+                .zip(Array::from(&values).iter())
+                .map(|(key, value)| Ok((keys::from_js(&key)?, keys::bytes_from_js(&value)?)))
+                .collect(),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+}
+
+fn write(transaction: &IdbTransaction, changes: Vec<Change>) -> Result<(), StoreFailure> {
+    for change in changes {
+        match change {
+            Change::Put(store, key, bytes) => transaction.object_store(store).and_then(|store| {
+                store.put_with_key(&Uint8Array::from(bytes.as_slice()), &keys::to_js(&key))
+            }),
+            Change::Delete(store, key) => transaction
+                .object_store(store)
+                .and_then(|store| store.delete(&keys::to_js(&key))),
+        }
+        .map_err(failure)?;
+    }
+    Ok(())
+}
+
+/// Waits for an opening; a database that did not exist gets its object stores in the same transaction.
+async fn opened(request: IdbOpenDbRequest, stores: &[&'static str]) -> Result<IdbDatabase, StoreFailure> {
+    let (done, answer) = oneshot::channel();
+    let done = Rc::new(RefCell::new(Some(done)));
+    let on_success = settle(&done, |_| true);
+    let on_error = settle(&done, |_| false);
+    let stores = stores.to_vec();
+    let on_upgrade = Closure::<dyn FnMut()>::new({
+        let request = request.clone();
+        move || {
+            let database: IdbDatabase = request.result().unwrap_or(JsValue::UNDEFINED).unchecked_into();
+            for store in &stores {
+                // A failure aborts the upgrade, and the opening fails with it.
+                if database.create_object_store(store).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    request.set_onsuccess(Some(function(&on_success)));
+    request.set_onerror(Some(function(&on_error)));
+    request.set_onupgradeneeded(Some(function(&on_upgrade)));
+    if answer.await.unwrap_or(false) {
+        return request.result().map(JsCast::unchecked_into).map_err(failure);
+    }
+    Err(match request.error() {
+        Ok(Some(exception)) => failure(exception.into()),
+        _ => StoreFailure::new(StoreFault::Persistence, "the database did not open"),
+    })
+}
+
+/// A callback that answers a one-time question with what `answer` makes of the event.
+fn settle(
+    done: &Rc<RefCell<Option<oneshot::Sender<bool>>>>,
+    answer: impl Fn(&Event) -> bool + 'static,
+) -> Closure<dyn FnMut(Event)> {
+    let done = Rc::clone(done);
+    Closure::new(move |event: Event| {
+        if let Some(done) = done.borrow_mut().take() {
+            // Whoever asked may have gone.
+            let _ = done.send(answer(&event));
+        }
+    })
+}
+
+fn function<T: ?Sized>(closure: &Closure<T>) -> &Function {
+    closure.as_ref().unchecked_ref()
+}
+
+fn transaction_failure(transaction: &IdbTransaction) -> StoreFailure {
+    match transaction.error() {
+        Some(exception) => failure(exception.into()),
+        None => StoreFailure::new(
+            StoreFault::Closed,
+            "the transaction was aborted: the database is closing",
+        ),
+    }
+}
+
+fn failure(thrown: JsValue) -> StoreFailure {
+    StoreFailure::new(
+        StoreFault::of_exception(exception_name(&thrown).as_deref()),
+        describe(&thrown),
+    )
+}

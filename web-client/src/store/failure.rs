@@ -1,0 +1,134 @@
+//! How the store fails. Pure: no browser object.
+
+use conclave_conversation::store::Refusal;
+
+/// What is wrong with the store: one per stable code of the package's `StoreError`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreFault {
+    /// The browser has no IndexedDB, or refuses it to this page.
+    IndexedDbUnavailable,
+    /// The browser has no Web Locks here.
+    LocksUnavailable,
+    /// Another context holds this store.
+    StoreLocked,
+    /// The browser's quota is used up.
+    QuotaExceeded,
+    /// A newer release wrote this store.
+    NewerSchema,
+    /// A release from before the migration baseline wrote it.
+    PreReset,
+    /// Not one of our stores.
+    Incompatible,
+    /// Rows contradict each other or do not decode.
+    Corrupt,
+    /// The connection is gone.
+    Closed,
+    /// A precondition of a transition did not hold.
+    Conflict,
+    /// The database failed in another way.
+    Persistence,
+}
+
+impl StoreFault {
+    /// The stable code.
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            StoreFault::IndexedDbUnavailable => "indexeddb-unavailable",
+            StoreFault::LocksUnavailable => "locks-unavailable",
+            StoreFault::StoreLocked => "store-locked",
+            StoreFault::QuotaExceeded => "quota-exceeded",
+            StoreFault::NewerSchema => "newer-schema",
+            StoreFault::PreReset => "pre-reset",
+            StoreFault::Incompatible => "incompatible",
+            StoreFault::Corrupt => "corrupt",
+            StoreFault::Closed => "closed",
+            StoreFault::Conflict => "conflict",
+            StoreFault::Persistence => "persistence",
+        }
+    }
+
+    /// Whether opening again may succeed with nothing else changed here.
+    pub(crate) const fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            StoreFault::StoreLocked | StoreFault::QuotaExceeded | StoreFault::Closed
+        )
+    }
+
+    /// What the name of an IndexedDB exception means.
+    pub(crate) fn of_exception(name: Option<&str>) -> Self {
+        match name {
+            Some("QuotaExceededError") => StoreFault::QuotaExceeded,
+            // How private windows and blocked storage show themselves.
+            Some("SecurityError" | "NotAllowedError") => StoreFault::IndexedDbUnavailable,
+            // A connection that closed between two of our steps.
+            Some("InvalidStateError") => StoreFault::Closed,
+            Some("VersionError") => StoreFault::NewerSchema,
+            _ => StoreFault::Persistence,
+        }
+    }
+}
+
+/// A store operation that failed. Nothing of it was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StoreFailure {
+    /// The store itself.
+    #[error("{message}")]
+    Fault {
+        /// What is wrong.
+        fault: StoreFault,
+        /// In words.
+        message: String,
+    },
+    /// A transition of the batch was refused; the store is well.
+    #[error("transition {index} of the batch was refused: {refusal}")]
+    Refused {
+        /// Its place in the batch.
+        index: usize,
+        /// Why.
+        refusal: Refusal,
+    },
+}
+
+impl StoreFailure {
+    pub(crate) fn new(fault: StoreFault, message: impl Into<String>) -> Self {
+        StoreFailure::Fault {
+            fault,
+            message: message.into(),
+        }
+    }
+
+    /// What is wrong, a refusal included.
+    pub(crate) fn fault(&self) -> StoreFault {
+        match self {
+            StoreFailure::Fault { fault, .. } => *fault,
+            StoreFailure::Refused {
+                refusal: Refusal::Corrupt(_),
+                ..
+            } => StoreFault::Corrupt,
+            StoreFailure::Refused { .. } => StoreFault::Conflict,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exhausted_quota_and_refused_storage_are_told_from_other_failures() {
+        assert_eq!(
+            StoreFault::of_exception(Some("QuotaExceededError")),
+            StoreFault::QuotaExceeded
+        );
+        assert_eq!(
+            StoreFault::of_exception(Some("SecurityError")),
+            StoreFault::IndexedDbUnavailable
+        );
+        assert_eq!(
+            StoreFault::of_exception(Some("AbortError")),
+            StoreFault::Persistence
+        );
+        assert_eq!(StoreFault::of_exception(None), StoreFault::Persistence);
+    }
+}
