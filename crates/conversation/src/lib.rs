@@ -12,13 +12,17 @@
 //! | [`outer_message`] | sealing to the membership, opening as a member |
 //! | [`projection`] | what a host sees of a certified record |
 //! | [`binding`] | how conversations travel over the backend: topics, framing, invitations |
+//! | [`store`] | what an endpoint keeps, and the transitions that change it |
+//! | [`engine`] | one input in, one step out: what to commit, then what to do |
 
 pub mod address;
 pub mod binding;
 pub mod certificates;
+pub mod engine;
 pub mod membership;
 pub mod outer_message;
 pub mod projection;
+pub mod store;
 pub mod values;
 pub mod verification;
 

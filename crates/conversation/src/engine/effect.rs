@@ -1,6 +1,6 @@
 //! What an engine asks of its shell.
 
-use conclave_harness::{AgentId, MessageId, PublicKey, RouterInstanceId};
+use conclave_harness::{AgentId, EncodedSignedMessage, MessageId, PublicKey, RouterInstanceId};
 
 use super::error::{AcknowledgeError, Fatal, SendError};
 use super::ignored::Ignored;
@@ -39,7 +39,7 @@ pub struct TransmitInvitation {
     pub recipient_agent_id: AgentId,
     /// The recipient's key, from which its welcome topic is derived.
     pub recipient_key: PublicKey,
-    /// The canonical bytes of the signed message.
+    /// The canonical bytes of the signed message: the `data` of a Welcome.
     pub message: Vec<u8>,
 }
 
@@ -55,8 +55,8 @@ pub struct Transmit {
     pub expected_router_instance_id: RouterInstanceId,
     /// The conversation, from which its topic is derived.
     pub conversation_id: ConversationId,
-    /// The canonical bytes of the signed message.
-    pub message: Vec<u8>,
+    /// The signed message, exactly as stored.
+    pub message: EncodedSignedMessage,
     /// What is published with it.
     pub invitations: Vec<TransmitInvitation>,
 }
@@ -83,7 +83,7 @@ pub struct Delivery {
     pub conversation_id: ConversationId,
     /// The certified record.
     pub record_hash: RecordHash,
-    /// The canonical JSON of the message projection ([`Message`](super::Message)).
+    /// The canonical JSON of the message projection ([`Message`](crate::projection::Message)).
     pub canonical_message: String,
 }
 

@@ -3,7 +3,7 @@
 use conclave_harness::MessageId;
 
 use super::effect::UnavailableReason;
-use crate::store::RowError;
+use crate::store::{RowError, Table};
 
 /// Why a send was refused. Nothing was bound and nothing travelled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,25 +75,43 @@ pub enum RouterFault {
     MessageInvalid,
 }
 
+/// A stored row that cannot be trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the row {key} of {} is corrupt: {problem}", table.name())]
+pub struct Corruption {
+    /// The table.
+    pub table: Table,
+    /// The row's key, as far as it is known.
+    pub key: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl From<RowError> for Corruption {
+    fn from(error: RowError) -> Self {
+        Corruption {
+            table: error.table,
+            key: error.key.to_string(),
+            problem: error.what,
+        }
+    }
+}
+
+impl From<RowError> for OpenError {
+    fn from(error: RowError) -> Self {
+        OpenError::Corrupt(error.into())
+    }
+}
+
 /// Why an engine cannot be opened over a store. Nothing is repaired, skipped or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The key is not the card's, or the store belongs to another agent or card.
     #[error("identity: {0}")]
     Identity(&'static str),
-    /// A row that this crate cannot have written.
+    /// A stored row is not one this crate wrote, disagrees with what it holds, or holds something that does not verify.
     #[error(transparent)]
-    Row(#[from] RowError),
-    /// A stored value does not verify, or disagrees with its row.
-    #[error("the stored {what} {key} is corrupt: {problem}")]
-    Corrupt {
-        /// What kind of row.
-        what: &'static str,
-        /// Which.
-        key: String,
-        /// What is wrong.
-        problem: String,
-    },
+    Corrupt(#[from] Corruption),
     /// A pending envelope was signed under a version that is no longer live: `outbox-too-old`.
     #[error("the pending envelope {outbound_id} was signed under the retired version {version}")]
     OutboxTooOld {

@@ -1,5 +1,10 @@
 //! Why a delivered message changed nothing. Each is its sender's doing or a matter of timing, never a local fault.
 
+use crate::binding::InvitationError;
+use crate::certificates::{EvidenceError, WrongSubject};
+use crate::outer_message::OuterMessageError;
+use crate::verification::VerificationError;
+
 /// The reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ignored {
@@ -15,30 +20,24 @@ pub enum Ignored {
     /// The conversation carries no traffic.
     #[error("the conversation is not recovered")]
     NotRecovered,
-    /// The outer bytes are no signed message of a live version.
-    #[error("not a signed message: {0}")]
-    NotASignedMessage(String),
-    /// The outer sender is no member.
-    #[error("the sender is not a member")]
-    SenderNotAMember,
-    /// The outer recipients are not exactly the members.
-    #[error("the recipients are not the members")]
-    WrongRecipients,
-    /// The outer signature does not hold.
-    #[error("the outer signature does not hold")]
-    WrongSignature,
-    /// The sealed body does not open.
-    #[error("the sealed body does not open")]
-    NotOpened,
-    /// The plaintext is neither a packet nor one signed message.
-    #[error("the plaintext is {0}")]
-    NotAPlaintext(String),
+    /// No outer message of a member: its sender, recipients, signature, seal or plaintext is wrong.
+    #[error(transparent)]
+    Outer(#[from] OuterMessageError),
     /// A proposal came from another member than its author.
     #[error("the proposal's sender is not its author")]
     ForeignProposal,
-    /// The value does not verify.
-    #[error("the value does not verify: {0}")]
-    Invalid(String),
+    /// The packet's value does not verify.
+    #[error(transparent)]
+    Invalid(#[from] VerificationError),
+    /// The message is no statement of a member.
+    #[error(transparent)]
+    InvalidEvidence(#[from] EvidenceError),
+    /// A vote names another conversation or membership than its record's.
+    #[error(transparent)]
+    WrongSubject(#[from] WrongSubject),
+    /// A member's card holds a key that bodies cannot be sealed to.
+    #[error("a member's key is none that bodies can be sealed to")]
+    NotSealable,
     /// It does not extend the head under the current anchor.
     #[error("it does not extend the head under the current anchor")]
     NotGapFree,
@@ -66,9 +65,12 @@ pub enum Ignored {
     /// A packet of recovery, which this release does not take part in.
     #[error("recovery is not built yet")]
     RecoveryNotBuilt,
+    /// The Registry knows no card of the invitation's sender.
+    #[error("the invitation's sender has no card")]
+    InviterUnknown,
     /// The invitation does not verify.
-    #[error("the invitation does not verify: {0}")]
-    InvalidInvitation(String),
+    #[error(transparent)]
+    InvalidInvitation(#[from] InvitationError),
     /// The invitation names a conversation that is held or watched.
     #[error("the invitation's conversation is known")]
     InvitationKnown,

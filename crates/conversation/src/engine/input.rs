@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use conclave_harness::{MessageId, Randomness, RouterInstanceId, SignedMessageDigest};
+use conclave_harness::{
+    AgentCard, EncodedSignedMessage, MessageId, Randomness, RouterInstanceId, SignedMessageDigest,
+};
 
 use crate::membership::Membership;
 use crate::values::{Content, ConversationId, DeliveryToken};
@@ -33,15 +35,27 @@ impl fmt::Display for Feed {
     }
 }
 
-/// One message of a feed. Messages of one feed arrive in the Router's order.
+/// One message of a conversation's feed. Messages of one feed arrive in the Router's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Where it came from.
-    pub feed: Feed,
-    /// The canonical bytes of the outer signed message; none when the transport's envelope holds none, so that the feed
-    /// still moves past it.
-    pub message: Option<Vec<u8>>,
+    /// The conversation whose topic brought it.
+    pub conversation_id: ConversationId,
+    /// The outer message; none when the transport's envelope holds none, so that the feed still moves past it.
+    pub message: Option<EncodedSignedMessage>,
     /// Its place in the feed. Places rise; a place at or below the feed's cursor is a repetition and does nothing.
+    pub position: u64,
+    /// The Router instance whose order the place counts in.
+    pub router_instance_id: RouterInstanceId,
+}
+
+/// One message of the feed of invitations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvitationDelivered {
+    /// The outer message; none when the transport's envelope holds none.
+    pub message: Option<EncodedSignedMessage>,
+    /// The verified card of the message's sender, looked up by the shell; none when the Registry says that there is none. A Registry that does not answer is no answer.
+    pub sender_card: Option<AgentCard>,
+    /// Its place in the feed.
     pub position: u64,
     /// The Router instance whose order the place counts in.
     pub router_instance_id: RouterInstanceId,
@@ -106,8 +120,10 @@ pub enum Input {
         /// The instance.
         router_instance_id: RouterInstanceId,
     },
-    /// A feed brought a message.
+    /// A conversation's feed brought a message.
     Delivered(Delivered),
+    /// The feed of invitations brought a message.
+    InvitationDelivered(InvitationDelivered),
     /// The host posts.
     Send(SendRequest),
     /// The host accepted a delivery.

@@ -19,11 +19,11 @@
 //!
 //! | file | what it decides |
 //! | - | - |
-//! | `ingress` | which delivered bytes are a member's message |
+//! | `run` | which part an input is for |
 //! | `invitation` | what may be watched |
 //! | `author` | binding a post, proposing it, resending it, proposing it again at a new head |
 //! | `vote` | which action is locked and signed |
-//! | `durability` | staging, voting, certifying |
+//! | `durability` | staging, voting, certifying, what the host is given |
 //! | `outbox` | when an envelope is offered, and what its outcome means |
 //! | `delivery` | what the host is given |
 //! | `startup` | whether a store may be trusted |
@@ -32,12 +32,26 @@
 //! May depend on everything else in this crate. Recovery, catch-up and re-anchoring have their place in
 //! [`ConversationStatus`]: a conversation whose Router instance changed is visibly unavailable until they are built.
 
+mod author;
+mod conversation;
+mod draft;
+mod durability;
 mod effect;
 mod error;
+mod fold;
+pub mod history;
 mod ignored;
 mod input;
+mod invitation;
 pub mod limits;
+mod outbox;
+mod run;
+mod shared;
+mod startup;
+mod stored;
+mod text;
 pub mod timing;
+mod vote;
 
 use conclave_harness::{AgentCard, AgentKey, PublicKey, WireVersion, WireVersions};
 
@@ -45,9 +59,12 @@ pub use effect::{
     ConversationStatus, Delivery, Effect, SendMode, SentPost, Stage, Step, Transmit, TransmitInvitation,
     UnavailableReason,
 };
-pub use error::{AcknowledgeError, Fatal, OpenError, RouterFault, SendError};
+pub use error::{AcknowledgeError, Corruption, Fatal, OpenError, RouterFault, SendError};
 pub use ignored::Ignored;
-pub use input::{Context, Delivered, Feed, Input, RequestId, SendOutcome, SendRequest, TimerId};
+pub use input::{
+    Context, Delivered, Feed, Input, InvitationDelivered, RequestId, SendOutcome, SendRequest, TimerId,
+};
+pub use run::{ConversationView, Engine};
 
 /// Who the engine acts for, and what it trusts.
 #[derive(Clone)]

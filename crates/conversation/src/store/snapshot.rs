@@ -55,6 +55,18 @@ impl Snapshot {
             .collect()
     }
 
+    /// Every row of one table whose key begins with these parts, in key order.
+    pub fn below<R: Row>(&self, prefix: &Key) -> Result<Vec<R>, RowError> {
+        let rows = self
+            .tables
+            .get(&R::TABLE)
+            .into_iter()
+            .flat_map(|rows| rows.range(prefix.clone()..));
+        rows.take_while(|(key, _)| key.starts_with(prefix))
+            .map(|(key, bytes)| R::decode(key, bytes))
+            .collect()
+    }
+
     /// The row at `key`.
     pub fn row<R: Row>(&self, key: &Key) -> Result<Option<R>, RowError> {
         self.bytes(R::TABLE, key)

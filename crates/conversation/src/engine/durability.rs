@@ -1,0 +1,240 @@
+//! Staging a record, voting for it, certifying it ("Action validity and storage durability").
+
+use super::conversation::Conversation;
+use super::draft::Draft;
+use super::effect::{Delivery, Effect, SentPost, Stage};
+use super::error::Fatal;
+use super::fold::Fold;
+use super::ignored::Ignored;
+use super::shared::{DeliveryEntry, Shared, take};
+use super::text::canonical;
+use crate::projection::Message;
+use crate::store::Transition;
+use crate::store::rows::{ObligationRow, PendingDeliveryRow};
+use crate::store::transition::{ApplyRecord, Completion, PromoteRecord, StageRecord};
+use crate::values::{
+    ActionHash, CertifiedRecord, ClosedValue, DeliveryToken, DirectPacket, DurabilityVoteKind,
+    DurabilityVoteStatement,
+};
+use crate::verification::{VerifiedCertifiedRecord, VerifiedRouterAnchor};
+
+impl Conversation {
+    /// Goes as far with an action as what is held of it allows.
+    pub(super) fn evaluate(&mut self, action_hash: ActionHash, shared: &mut Shared, draft: &mut Draft<'_>) {
+        let Some(fold) = self.folds.get(&action_hash) else {
+            return;
+        };
+        if fold.ordinal.is_some() {
+            return;
+        }
+        if !fold.staged && fold.action_complete(&self.membership) {
+            self.stage(action_hash, shared, draft);
+        }
+        let Some(fold) = self.folds.get(&action_hash) else {
+            return;
+        };
+        if fold.staged && fold.durable(&self.membership) {
+            let Some(certified) = fold.certified(&self.anchor, &self.membership) else {
+                return shared.fail(Fatal::OwnValue("a complete record does not assemble".to_owned()));
+            };
+            self.certify(certified, false, shared, draft);
+        }
+    }
+
+    /// Stages a record for the first time: the copy goes out before the vote.
+    fn stage(&mut self, action_hash: ActionHash, shared: &mut Shared, draft: &mut Draft<'_>) {
+        let Some(fold) = self.folds.get(&action_hash) else {
+            return;
+        };
+        draft.progress(fold, Stage::ActionComplete);
+        let record = fold.record.clone();
+        draft.commit(Transition::StageRecord(StageRecord {
+            record: fold.staged_row(),
+            obligation: ObligationRow {
+                conversation_id: record.core().conversation_id().to_string(),
+                record_hash: record.hash().to_string(),
+                obligation_sequence: take(&mut shared.numbers.obligation),
+                outbound_id: None,
+            },
+        }));
+        self.send_copy(action_hash, shared, draft);
+        let statement = DurabilityVoteStatement {
+            sharness_version: record.sharness_version(),
+            kind: DurabilityVoteKind,
+            signer_agent_id: shared.local_id,
+            conversation_id: *record.core().conversation_id(),
+            membership_hash: *record.membership_hash(),
+            record_hash: *record.hash(),
+        };
+        let vote = self.sign(statement.into(), &record, shared, draft);
+        if let (Some(vote), Some(fold)) = (vote, self.folds.get_mut(&action_hash)) {
+            fold.staged = true;
+            // The map is about this very record.
+            let _ = fold.votes.merge(vote);
+            draft.progress(fold, Stage::Stored { by: shared.local_id });
+        }
+        if self
+            .proposal
+            .as_ref()
+            .is_some_and(|open| open.action_hash == action_hash)
+        {
+            self.close_proposal(draft);
+        }
+    }
+
+    /// Puts the copy that is owed for a staged record on its way.
+    pub(super) fn send_copy(&self, action_hash: ActionHash, shared: &mut Shared, draft: &mut Draft<'_>) {
+        let copy = self
+            .folds
+            .get(&action_hash)
+            .and_then(|fold| fold.action_certified(&self.anchor, &self.membership));
+        let Some(copy) = copy else {
+            return shared.fail(Fatal::OwnValue("a staged record does not assemble".to_owned()));
+        };
+        let packet: DirectPacket = copy.to_value().into();
+        shared.enqueue(
+            &self.membership,
+            &packet.encode(),
+            Vec::new(),
+            Some(*copy.record().hash()),
+            draft,
+        );
+    }
+
+    /// A record with both certificates: applied in one transition, without an own vote.
+    pub(super) fn on_certified(
+        &mut self,
+        value: CertifiedRecord,
+        shared: &mut Shared,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), Ignored> {
+        self.require_open(&value.action_certified_record)?;
+        let verified = VerifiedCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
+        let action_hash = match self.lock_certified(verified.record(), verified.signatures(), draft) {
+            // A staged record whose signatures are all known still gains its votes.
+            Err(Ignored::Duplicate) => *verified.record().action_hash(),
+            other => other?,
+        };
+        let Some(fold) = self.folds.get_mut(&action_hash) else {
+            return Err(Ignored::NoSubject);
+        };
+        for vote in verified.votes().iter() {
+            // What is kept of a signer stays; the evidence of the certificate completes it.
+            let _ = fold.votes.merge(vote.clone());
+        }
+        let Some(certified) = fold.certified(&self.anchor, &self.membership) else {
+            shared.fail(Fatal::OwnValue("a verified record does not assemble".to_owned()));
+            return Ok(());
+        };
+        for vote in certified.votes().iter() {
+            draft.progress(fold, Stage::Stored { by: *vote.signer() });
+        }
+        self.certify(certified, true, shared, draft);
+        Ok(())
+    }
+
+    /// Certifies a record: head, completion or delivery, and all evidence, in one transition.
+    fn certify(
+        &mut self,
+        certified: VerifiedCertifiedRecord,
+        received_whole: bool,
+        shared: &mut Shared,
+        draft: &mut Draft<'_>,
+    ) {
+        let action_hash = *certified.record().action_hash();
+        let Some(fold) = self.folds.get(&action_hash) else {
+            return;
+        };
+        let (record, ordinal, evidence) = (fold.staged_row(), self.next_ordinal, fold.evidence_rows());
+        let Some((completion, delivery)) = self.completion(&certified, fold, shared, draft) else {
+            return shared.fail(Fatal::OwnValue("a certified record has no projection".to_owned()));
+        };
+        draft.commit(if received_whole {
+            Transition::ApplyRecord(ApplyRecord {
+                record,
+                ordinal,
+                evidence,
+                completion,
+            })
+        } else {
+            Transition::PromoteRecord(PromoteRecord {
+                record,
+                ordinal,
+                evidence,
+                completion,
+            })
+        });
+        draft.progress(fold, Stage::Certified { ordinal });
+        draft.step.effects.extend(delivery);
+        self.close_proposal(draft);
+        self.advance_head(action_hash);
+        self.finish_intent(&certified, draft);
+        self.propose(shared, draft);
+    }
+
+    /// What certifying a record finishes, and the delivery to emit for it.
+    fn completion(
+        &self,
+        certified: &VerifiedCertifiedRecord,
+        fold: &Fold,
+        shared: &mut Shared,
+        draft: &mut Draft<'_>,
+    ) -> Option<(Completion, Option<Effect>)> {
+        if *fold.record.author() == shared.local_id {
+            return Some((Completion::LocalPost, None));
+        }
+        let message = Message::for_recipient(certified, &self.membership, &shared.local_id)?;
+        let delivery_token = DeliveryToken::mint(draft.randomness);
+        let delivery = Delivery {
+            delivery_token,
+            delivery_sequence: take(&mut shared.numbers.delivery),
+            conversation_id: *self.membership.conversation_id(),
+            record_hash: *fold.record.hash(),
+            canonical_message: canonical(&message),
+        };
+        shared.deliveries.insert(
+            delivery_token,
+            DeliveryEntry {
+                conversation_id: delivery.conversation_id,
+                record_hash: delivery.record_hash,
+                acknowledged: false,
+            },
+        );
+        let row = PendingDeliveryRow {
+            conversation_id: delivery.conversation_id.to_string(),
+            record_hash: delivery.record_hash.to_string(),
+            delivery_sequence: delivery.delivery_sequence,
+            delivery_token: delivery_token.to_string(),
+            recipient_agent_id: shared.local_id.to_string(),
+            canonical_message: delivery.canonical_message.clone(),
+            acknowledged: false,
+        };
+        Some((Completion::Delivery(row), Some(Effect::Deliver(delivery))))
+    }
+
+    /// Takes a certified post of the local agent from the unfinished ones.
+    fn finish_intent(&mut self, certified: &VerifiedCertifiedRecord, draft: &mut Draft<'_>) {
+        let finished = certified.record_core().post_intent();
+        let place = self.intents.iter().position(|held| {
+            held.intent.post_id == finished.post_id && held.intent.author_agent_id == finished.author_agent_id
+        });
+        let Some(intent) = place.and_then(|place| self.intents.remove(place)) else {
+            return;
+        };
+        if let Some(request_id) = intent.request_id {
+            draft.effect(Effect::Sent {
+                request_id,
+                result: Ok(SentPost {
+                    conversation_id: finished.conversation_id,
+                    post_id: finished.post_id,
+                    record_hash: *certified.record().hash(),
+                }),
+            });
+        }
+    }
+
+    /// The anchor the head was certified under. Until re-anchoring is built that is the current one.
+    pub(super) fn anchor_of_head(&self) -> VerifiedRouterAnchor {
+        self.anchor.clone()
+    }
+}

@@ -1,0 +1,320 @@
+//! When an envelope is offered to the Router, and what its outcome means ("Direct packets and Router envelopes", 1 to 5).
+//!
+//! Each conversation has one queue, in durable order, and at most one envelope in flight: order within a conversation is
+//! kept, and one conversation never waits for another.
+//!
+//! One drain of an envelope makes at most [`SEND_ATTEMPTS_MAX`] attempts. An attempt whose outcome is unknown, and one
+//! whose retry identity was lost, spend one; a conflict to an `initial` spends none, because the `retry` that follows
+//! settles it. A drain that ran out leaves the envelope pending, and the next begins with `retry`.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use conclave_harness::{AgentId, EncodedSignedMessage, MessageId, RouterInstanceId, SignedMessageDigest};
+
+use super::draft::Draft;
+use super::effect::{Effect, SendMode, Transmit, TransmitInvitation};
+use super::error::{Fatal, RouterFault};
+use super::input::{SendOutcome, TimerId};
+use super::timing::{SEND_ATTEMPT_SPACING_MS, SEND_ATTEMPTS_MAX, reconnect_delay};
+use crate::membership::Membership;
+use crate::store::Transition;
+use crate::store::rows::OutboundInvitation;
+use crate::store::transition::{BeginOutbound, CompleteOutbound};
+use crate::values::ConversationId;
+
+/// A signed envelope that is not known to be ordered.
+#[derive(Clone, Debug)]
+pub(super) struct Envelope {
+    pub(super) sequence: u64,
+    pub(super) outbound_id: MessageId,
+    pub(super) digest: SignedMessageDigest,
+    pub(super) message: EncodedSignedMessage,
+    pub(super) invitations: Vec<OutboundInvitation>,
+    /// Whether a first attempt was ever begun.
+    pub(super) attempted: bool,
+}
+
+/// What a queue is doing with its first envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drain {
+    /// Nothing: there is none, or it may be begun.
+    Idle,
+    /// An attempt is out.
+    InFlight { mode: SendMode, attempts: u32 },
+    /// The next attempt of this drain waits for its timer.
+    Spacing { attempts: u32 },
+    /// The next drain waits for its timer.
+    Waiting,
+}
+
+#[derive(Clone, Debug)]
+struct Queue {
+    pending: VecDeque<Envelope>,
+    drain: Drain,
+    /// Drains in a row that ran out of attempts.
+    failures: u32,
+}
+
+/// Every envelope on its way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outbox {
+    queues: BTreeMap<ConversationId, Queue>,
+    /// Conversations for which nothing may be sent.
+    held: BTreeSet<ConversationId>,
+}
+
+impl Outbox {
+    /// Puts an envelope behind all others of its conversation.
+    pub(super) fn push(&mut self, conversation: ConversationId, envelope: Envelope) {
+        self.queues
+            .entry(conversation)
+            .or_insert_with(|| Queue {
+                pending: VecDeque::new(),
+                drain: Drain::Idle,
+                failures: 0,
+            })
+            .pending
+            .push_back(envelope);
+    }
+
+    /// How many envelopes of a conversation are on their way.
+    pub(super) fn pending(&self, conversation: &ConversationId) -> usize {
+        self.queues
+            .get(conversation)
+            .map_or(0, |queue| queue.pending.len())
+    }
+
+    /// Sends nothing more for a conversation, for as long as it is held.
+    pub(super) fn hold(&mut self, conversation: ConversationId, draft: &mut Draft<'_>) {
+        if let Some(queue) = self.queues.get_mut(&conversation) {
+            if matches!(queue.drain, Drain::Spacing { .. } | Drain::Waiting) {
+                draft.effect(Effect::CancelTimer {
+                    id: TimerId::Drain(conversation),
+                });
+            }
+            queue.drain = Drain::Idle;
+        }
+        self.held.insert(conversation);
+    }
+
+    /// Whether a conversation's first envelope may be begun, and the queue if so.
+    fn ready(&mut self, conversation: &ConversationId) -> Option<&mut Queue> {
+        if self.held.contains(conversation) {
+            return None;
+        }
+        self.queues
+            .get_mut(conversation)
+            .filter(|queue| queue.drain == Drain::Idle)
+    }
+
+    /// The conversations with something to begin.
+    pub(super) fn to_begin(&self) -> Vec<ConversationId> {
+        let begin = |(id, queue): (&ConversationId, &Queue)| {
+            (queue.drain == Drain::Idle && !queue.pending.is_empty() && !self.held.contains(id))
+                .then_some(*id)
+        };
+        self.queues.iter().filter_map(begin).collect()
+    }
+
+    /// Begins a drain of a conversation's first envelope: `initial` the first time ever, `retry` afterwards.
+    pub(super) fn begin(
+        &mut self,
+        membership: &Membership,
+        instance: RouterInstanceId,
+        draft: &mut Draft<'_>,
+    ) {
+        let conversation = *membership.conversation_id();
+        let Some(queue) = self.ready(&conversation) else {
+            return;
+        };
+        let Some(first) = queue.pending.front_mut() else {
+            return;
+        };
+        let mode = if first.attempted {
+            SendMode::Retry
+        } else {
+            SendMode::Initial
+        };
+        if !first.attempted {
+            first.attempted = true;
+            draft.commit(Transition::BeginOutbound(BeginOutbound {
+                outbound_sequence: first.sequence,
+                outbound_id: first.outbound_id.to_string(),
+            }));
+        }
+        queue.attempt(mode, 1, membership, instance, draft);
+    }
+
+    /// Goes on after a timer.
+    pub(super) fn timer(
+        &mut self,
+        membership: &Membership,
+        instance: RouterInstanceId,
+        draft: &mut Draft<'_>,
+    ) {
+        let conversation = *membership.conversation_id();
+        if self.held.contains(&conversation) {
+            return;
+        }
+        let Some(queue) = self.queues.get_mut(&conversation) else {
+            return;
+        };
+        match queue.drain {
+            Drain::Spacing { attempts } => {
+                queue.attempt(SendMode::Retry, attempts, membership, instance, draft)
+            }
+            Drain::Waiting => {
+                queue.drain = Drain::Idle;
+                self.begin(membership, instance, draft);
+            }
+            Drain::Idle | Drain::InFlight { .. } => {}
+        }
+    }
+
+    /// The transport reached the Router again: what waits for the next drain need not wait longer.
+    pub(super) fn wake(&mut self, draft: &mut Draft<'_>) {
+        for (conversation, queue) in &mut self.queues {
+            if queue.drain == Drain::Waiting {
+                queue.drain = Drain::Idle;
+                draft.effect(Effect::CancelTimer {
+                    id: TimerId::Drain(*conversation),
+                });
+            }
+        }
+    }
+
+    /// Whose envelope in flight this is.
+    pub(super) fn conversation_of(&self, outbound_id: &MessageId) -> Option<ConversationId> {
+        let in_flight = |queue: &Queue| {
+            matches!(queue.drain, Drain::InFlight { .. })
+                && queue
+                    .pending
+                    .front()
+                    .is_some_and(|first| first.outbound_id == *outbound_id)
+        };
+        self.queues
+            .iter()
+            .find(|(_, queue)| in_flight(queue))
+            .map(|(conversation, _)| *conversation)
+    }
+
+    /// Takes the outcome of the envelope in flight of a conversation.
+    pub(super) fn outcome(
+        &mut self,
+        membership: &Membership,
+        instance: RouterInstanceId,
+        outcome: SendOutcome,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), Fatal> {
+        let conversation = *membership.conversation_id();
+        let Some(queue) = self.queues.get_mut(&conversation) else {
+            return Ok(());
+        };
+        let Drain::InFlight { mode, attempts } = queue.drain else {
+            return Ok(());
+        };
+        let Some(first) = queue.pending.front() else {
+            return Ok(());
+        };
+        let breach = |what| Fatal::RouterContract {
+            outbound_id: first.outbound_id,
+            what,
+        };
+        match (outcome, mode) {
+            (
+                SendOutcome::Accepted {
+                    router_instance_id,
+                    digest,
+                },
+                _,
+            ) => {
+                if router_instance_id != instance {
+                    return Err(breach(RouterFault::OtherInstance));
+                }
+                if digest != first.digest {
+                    return Err(breach(RouterFault::OtherDigest));
+                }
+                draft.commit(Transition::CompleteOutbound(CompleteOutbound {
+                    outbound_sequence: first.sequence,
+                    outbound_id: first.outbound_id.to_string(),
+                }));
+                queue.pending.pop_front();
+                queue.drain = Drain::Idle;
+                queue.failures = 0;
+                self.begin(membership, instance, draft);
+            }
+            (SendOutcome::MessageInvalid, _) => return Err(breach(RouterFault::MessageInvalid)),
+            (SendOutcome::IdempotencyConflict, SendMode::Initial) => {
+                queue.attempt(SendMode::Retry, attempts, membership, instance, draft);
+            }
+            (SendOutcome::IdempotencyConflict, SendMode::Retry) => {
+                return Err(breach(RouterFault::ConflictToRetry));
+            }
+            (SendOutcome::RetryIdentityUnknown, SendMode::Initial) => {
+                return Err(breach(RouterFault::IdentityUnknownToInitial));
+            }
+            (SendOutcome::RetryIdentityUnknown, SendMode::Retry) if attempts < SEND_ATTEMPTS_MAX => {
+                queue.attempt(SendMode::Initial, attempts + 1, membership, instance, draft);
+            }
+            (SendOutcome::TransportFailure, _) if attempts < SEND_ATTEMPTS_MAX => {
+                queue.drain = Drain::Spacing {
+                    attempts: attempts + 1,
+                };
+                draft.effect(Effect::SetTimer {
+                    id: TimerId::Drain(conversation),
+                    at_ms: draft.now_ms + SEND_ATTEMPT_SPACING_MS,
+                });
+            }
+            (SendOutcome::TransportFailure | SendOutcome::RetryIdentityUnknown, _) => {
+                queue.drain = Drain::Waiting;
+                let at_ms = draft.now_ms + reconnect_delay(queue.failures, draft.randomness);
+                queue.failures = queue.failures.saturating_add(1);
+                draft.effect(Effect::SetTimer {
+                    id: TimerId::Drain(conversation),
+                    at_ms,
+                });
+            }
+            // The engine learns the instance first; whether anything is sent again is for it to say.
+            (SendOutcome::RouterRestarted { .. }, _) => queue.drain = Drain::Idle,
+        }
+        Ok(())
+    }
+}
+
+impl Queue {
+    /// Offers the first envelope.
+    fn attempt(
+        &mut self,
+        mode: SendMode,
+        attempts: u32,
+        membership: &Membership,
+        expected_router_instance_id: RouterInstanceId,
+        draft: &mut Draft<'_>,
+    ) {
+        let Some(first) = self.pending.front() else { return };
+        self.drain = Drain::InFlight { mode, attempts };
+        draft.effect(Effect::Transmit(Transmit {
+            outbound_id: first.outbound_id,
+            mode,
+            expected_router_instance_id,
+            conversation_id: *membership.conversation_id(),
+            message: first.message.clone(),
+            invitations: first
+                .invitations
+                .iter()
+                .filter_map(|invitation| transmit(invitation, membership))
+                .collect(),
+        }));
+    }
+}
+
+/// An invitation with the key its topic is derived from.
+fn transmit(invitation: &OutboundInvitation, membership: &Membership) -> Option<TransmitInvitation> {
+    // Startup verification requires every stored invitation to name a member.
+    let recipient_agent_id: AgentId = invitation.recipient_agent_id.parse().ok()?;
+    Some(TransmitInvitation {
+        recipient_agent_id,
+        recipient_key: membership.card(&recipient_agent_id)?.public_key(),
+        message: invitation.canonical_signed_message.clone().into_bytes(),
+    })
+}

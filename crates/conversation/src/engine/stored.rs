@@ -1,0 +1,371 @@
+//! From stored rows to verified history: the same checks for opening an engine and for owner reads
+//! ("Persistence and compatibility").
+
+use std::str::FromStr;
+
+use conclave_harness::{EncodedSignedMessage, PublicKey, WireVersions};
+
+use super::error::Corruption;
+use super::fold::staged_row;
+use crate::certificates::{EvidenceMemory, Merge, SignerMap, verify_evidence};
+use crate::membership::Membership;
+use crate::store::rows::{
+    AnchorRow, CertifiedRecordRow, ConversationStateRow, EvidenceKind, EvidenceRow, MembershipRow,
+    StagedRecordRow,
+};
+use crate::store::{Key, Row, Snapshot, Table};
+use crate::values::{ClosedValue, ConversationId, RecordCore, RouterAnchor};
+use crate::verification::{
+    Position, VerifiedActionCertifiedRecord, VerifiedCertifiedRecord, VerifiedRecordCore,
+    VerifiedRouterAnchor,
+};
+
+/// What stored rows are verified under.
+pub(super) struct Trust<'a> {
+    pub(super) registry: &'a PublicKey,
+    pub(super) history: &'a WireVersions,
+    pub(super) memory: &'a mut EvidenceMemory,
+}
+
+/// What is wrong with a row.
+pub(super) fn corrupt(row: &impl Row, problem: impl ToString) -> Corruption {
+    at(row, row.key(), problem)
+}
+
+fn at<R: Row>(_row: &R, key: Key, problem: impl ToString) -> Corruption {
+    Corruption {
+        table: R::TABLE,
+        key: key.to_string(),
+        problem: problem.to_string(),
+    }
+}
+
+/// A row that must be there.
+pub(super) fn required<R: Row>(rows: &Snapshot, key: &Key) -> Result<R, Corruption> {
+    rows.row::<R>(key)?.ok_or_else(|| Corruption {
+        table: R::TABLE,
+        key: key.to_string(),
+        problem: "the row is missing".to_owned(),
+    })
+}
+
+/// A column that names an identifier.
+pub(super) fn column<T: FromStr<Err: ToString>>(row: &impl Row, text: &str) -> Result<T, Corruption> {
+    text.parse()
+        .map_err(|error: T::Err| corrupt(row, error.to_string()))
+}
+
+/// Fails unless a column says what the value says.
+pub(super) fn require(row: &impl Row, agrees: bool, problem: &'static str) -> Result<(), Corruption> {
+    if agrees {
+        Ok(())
+    } else {
+        Err(corrupt(row, problem))
+    }
+}
+
+/// A conversation's membership and anchors, verified.
+pub(super) struct Foundations {
+    pub(super) membership: Membership,
+    pub(super) state: ConversationStateRow,
+    /// In the order in which the conversation took them; never empty.
+    pub(super) anchors: Vec<StoredAnchor>,
+}
+
+/// One verified anchor with its row.
+pub(super) struct StoredAnchor {
+    row: AnchorRow,
+    pub(super) anchor: VerifiedRouterAnchor,
+}
+
+/// Where the certified chain ends.
+pub(super) struct ChainEnd {
+    pub(super) position: Position,
+    pub(super) records: u64,
+    /// How many evidence rows the chain's certificates consist of.
+    pub(super) evidence: usize,
+}
+
+impl Foundations {
+    /// Verifies a conversation's membership, state and anchors.
+    pub(super) fn load(
+        rows: &Snapshot,
+        id: &ConversationId,
+        trust: &mut Trust<'_>,
+    ) -> Result<Self, Corruption> {
+        let key = Key::new([&id.to_string()]);
+        let state: ConversationStateRow = required(rows, &key)?;
+        let row: MembershipRow = required(rows, &key)?;
+        let membership = load_membership(&row, &row.canonical_membership, id, trust)?;
+        require(
+            &row,
+            row.membership_hash == membership.hash().to_string(),
+            "the hash is not the descriptor's",
+        )?;
+        require(
+            &state,
+            state.membership_hash == row.membership_hash,
+            "the membership is another",
+        )?;
+        let mut anchor_rows: Vec<AnchorRow> = rows.below(&key)?;
+        anchor_rows.sort_by_key(|row| row.position);
+        let mut anchors = Vec::new();
+        for (place, row) in (0..).zip(anchor_rows) {
+            require(&row, row.position == place, "an anchor is missing before it")?;
+            let anchor = load_anchor(&row, &membership, trust)?;
+            anchors.push(StoredAnchor { row, anchor });
+        }
+        let current = anchors.last().map(|last| last.row.anchor_hash.as_str());
+        require(
+            &state,
+            current == Some(&state.current_anchor_hash),
+            "the current anchor is not the last",
+        )?;
+        Ok(Foundations {
+            membership,
+            state,
+            anchors,
+        })
+    }
+
+    /// The current anchor.
+    pub(super) fn current(&self) -> &VerifiedRouterAnchor {
+        &self.anchors[self.anchors.len() - 1].anchor
+    }
+
+    /// Verifies the certified records and the anchors as one chain, in order, and shows each record to `visit`.
+    pub(super) fn walk(
+        &self,
+        rows: &Snapshot,
+        trust: &mut Trust<'_>,
+        visit: &mut dyn FnMut(u64, &VerifiedCertifiedRecord) -> Result<(), Corruption>,
+    ) -> Result<ChainEnd, Corruption> {
+        let id = self.membership.conversation_id().to_string();
+        let key = Key::new([&id]);
+        let mut place = 0;
+        let mut position = Position {
+            record_hash: None,
+            anchor_hash: *self.anchors[0].anchor.hash(),
+        };
+        let mut end = ChainEnd {
+            position,
+            records: 0,
+            evidence: 0,
+        };
+        for link in rows.below::<CertifiedRecordRow>(&key)? {
+            require(
+                &link,
+                link.ordinal == end.records,
+                "a record is missing before it",
+            )?;
+            let row: StagedRecordRow = required(rows, &key.clone().with(&link.record_hash))?;
+            let record = load_record(&row, &self.membership)?;
+            while *record.anchor_hash() != position.anchor_hash {
+                place += 1;
+                self.extend(place, &mut position)
+                    .map_err(|problem| corrupt(&row, problem))?;
+            }
+            require(
+                &row,
+                record.position() == position,
+                "the record does not extend the one before",
+            )?;
+            let signatures = load_signatures(rows, &record, &self.membership, trust)?;
+            let votes = load_votes(rows, &record, &self.membership, trust)?;
+            end.evidence += signatures.len() + votes.len();
+            let anchor = &self.anchors[place].anchor;
+            let certified =
+                VerifiedActionCertifiedRecord::assemble(record, anchor, signatures, &self.membership)
+                    .and_then(|record| VerifiedCertifiedRecord::assemble(record, votes, &self.membership))
+                    .ok_or_else(|| {
+                        corrupt(&link, "the retained evidence does not complete its certificates")
+                    })?;
+            visit(link.ordinal, &certified)?;
+            position = certified.position_after();
+            end.records += 1;
+        }
+        while place + 1 < self.anchors.len() {
+            place += 1;
+            let row = &self.anchors[place].row;
+            self.extend(place, &mut position)
+                .map_err(|problem| corrupt(row, problem))?;
+        }
+        let head = position.record_hash.map(|hash| hash.to_string());
+        let ordinal = i64::try_from(end.records).unwrap_or(i64::MAX) - 1;
+        let agrees = self.state.head_record_hash == head && self.state.head_ordinal == ordinal;
+        require(&self.state, agrees, "the head is not the chain's end")?;
+        end.position = position;
+        Ok(end)
+    }
+
+    /// Takes the anchor at a place, if it follows at this position.
+    fn extend(&self, place: usize, position: &mut Position) -> Result<(), &'static str> {
+        let next = self.anchors.get(place).ok_or("no anchor is the record's")?;
+        let previous = Some(position.anchor_hash.to_string());
+        let selected = position.record_hash.map(|hash| hash.to_string());
+        if next.row.previous_anchor_hash != previous || next.row.selected_record_hash != selected {
+            return Err("the anchor does not extend the chain");
+        }
+        position.anchor_hash = *next.anchor.hash();
+        Ok(())
+    }
+}
+
+/// Verifies a stored descriptor.
+pub(super) fn load_membership(
+    row: &impl Row,
+    canonical: &str,
+    id: &ConversationId,
+    trust: &Trust<'_>,
+) -> Result<Membership, Corruption> {
+    let membership = Membership::decode(canonical.as_bytes(), trust.registry, trust.history)
+        .map_err(|error| corrupt(row, error))?;
+    require(
+        row,
+        membership.conversation_id() == id,
+        "the descriptor is of another conversation",
+    )?;
+    Ok(membership)
+}
+
+fn load_anchor(
+    row: &AnchorRow,
+    membership: &Membership,
+    trust: &mut Trust<'_>,
+) -> Result<VerifiedRouterAnchor, Corruption> {
+    let value = RouterAnchor::decode_over(trust.history, row.canonical_anchor.as_bytes())
+        .map_err(|error| corrupt(row, error))?;
+    let anchor =
+        VerifiedRouterAnchor::verify(value, membership, trust.memory).map_err(|error| corrupt(row, error))?;
+    let (previous, selected) = match anchor.value() {
+        RouterAnchor::Genesis(_) => (None, None),
+        RouterAnchor::Completed(completed) => (
+            Some(completed.reanchor.previous_anchor_hash.to_string()),
+            Some(completed.reanchor.selected_record_hash.to_string()),
+        ),
+    };
+    require(
+        row,
+        row.anchor_hash == anchor.hash().to_string(),
+        "the hash is not the anchor's",
+    )?;
+    require(
+        row,
+        row.previous_anchor_hash == previous,
+        "the previous anchor is not the anchor's",
+    )?;
+    require(
+        row,
+        row.selected_record_hash == selected,
+        "the selected record is not the anchor's",
+    )?;
+    require(
+        row,
+        (row.position == 0) == previous.is_none(),
+        "only the first anchor is a genesis anchor",
+    )?;
+    Ok(anchor)
+}
+
+/// Verifies a stored record core, and that every column says what the core says.
+pub(super) fn load_record(
+    row: &StagedRecordRow,
+    membership: &Membership,
+) -> Result<VerifiedRecordCore, Corruption> {
+    let core = RecordCore::decode_over(membership.history(), row.canonical_record_core.as_bytes())
+        .map_err(|error| corrupt(row, error))?;
+    let record = VerifiedRecordCore::verify(core, membership).map_err(|error| corrupt(row, error))?;
+    require(
+        row,
+        staged_row(&record) == *row,
+        "a column disagrees with the record core",
+    )?;
+    Ok(record)
+}
+
+/// The signatures kept on a record's action.
+pub(super) fn load_signatures(
+    rows: &Snapshot,
+    record: &VerifiedRecordCore,
+    membership: &Membership,
+    trust: &mut Trust<'_>,
+) -> Result<SignerMap, Corruption> {
+    let subject = record.action_hash().to_string();
+    let signers = SignerMap::new(record.action_subject());
+    load_evidence(rows, EvidenceKind::Action, &subject, signers, membership, trust)
+}
+
+/// The votes kept for a record.
+pub(super) fn load_votes(
+    rows: &Snapshot,
+    record: &VerifiedRecordCore,
+    membership: &Membership,
+    trust: &mut Trust<'_>,
+) -> Result<SignerMap, Corruption> {
+    let subject = record.hash().to_string();
+    let signers = SignerMap::new(record.durability_subject());
+    load_evidence(
+        rows,
+        EvidenceKind::Durability,
+        &subject,
+        signers,
+        membership,
+        trust,
+    )
+}
+
+fn load_evidence(
+    rows: &Snapshot,
+    kind: EvidenceKind,
+    subject: &str,
+    mut signers: SignerMap,
+    membership: &Membership,
+    trust: &mut Trust<'_>,
+) -> Result<SignerMap, Corruption> {
+    let prefix = EvidenceRow::below(&membership.conversation_id().to_string(), kind, subject);
+    for row in rows.below::<EvidenceRow>(&prefix)? {
+        let message = EncodedSignedMessage::from_canonical_bytes(row.canonical_evidence.as_bytes())
+            .map_err(|error| corrupt(&row, error))?;
+        let evidence =
+            verify_evidence(&message, membership, trust.memory).map_err(|error| corrupt(&row, error))?;
+        require(
+            &row,
+            row.evidence_key == evidence.signer().to_string(),
+            "the key is not the signer",
+        )?;
+        let merged = signers.merge(evidence).map_err(|error| corrupt(&row, error))?;
+        require(&row, merged == Merge::Added, "the signer is there twice")?;
+    }
+    Ok(signers)
+}
+
+/// The conversations that have any row of their own.
+pub(super) fn held(rows: &Snapshot) -> Result<Vec<ConversationId>, Corruption> {
+    let memberships = rows.rows::<MembershipRow>()?;
+    memberships
+        .iter()
+        .map(|row| column(row, &row.conversation_id))
+        .collect()
+}
+
+/// Every row that names a conversation must name a held one.
+pub(super) fn require_held<R: Row>(
+    rows: &Snapshot,
+    held: &[ConversationId],
+    conversation: impl Fn(&R) -> &str,
+) -> Result<(), Corruption> {
+    for row in rows.rows::<R>()? {
+        let known = held.iter().any(|id| id.to_string() == conversation(&row));
+        require(&row, known, "the conversation has no membership")?;
+    }
+    Ok(())
+}
+
+/// The table of a row type, for errors about rows that are too many.
+pub(super) fn surplus(table: Table, key: &Key, problem: &'static str) -> Corruption {
+    Corruption {
+        table,
+        key: key.to_string(),
+        problem: problem.to_owned(),
+    }
+}
