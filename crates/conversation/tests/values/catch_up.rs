@@ -198,7 +198,6 @@ fn an_incomplete_answer_attests_that_nothing_is_there() {
     );
 }
 
-// CONV-F14
 #[test]
 fn a_request_is_its_senders_own_and_about_this_membership() {
     let history = story();

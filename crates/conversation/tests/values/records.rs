@@ -116,7 +116,6 @@ fn an_action_is_bound_to_conversation_membership_author_and_intent() {
     }
 }
 
-// CONV-E11
 #[test]
 fn a_post_of_another_membership_than_the_held_one_is_refused() {
     let History {
