@@ -189,6 +189,25 @@ fn a_request_too_long_on_the_wire_is_not_an_invalid_argument() {
 
 // API-281
 #[test]
+fn the_re_encoded_length_counts_the_framing_of_every_envelope() {
+    let request = PublishRequest {
+        envelopes: vec![welcome(1, b"x"), welcome(2, &[0; 200])],
+    };
+    let reencoded = request.encoded_len() as u64;
+    let admit = |max_request_bytes| {
+        let limits = Limits {
+            max_request_bytes,
+            ..Limits::default()
+        };
+        AdmittedPublish::admit(&request, 0, &limits)
+    };
+    assert!(admit(reencoded).is_ok());
+    let failure = admit(reencoded - 1).expect_err("one byte too long");
+    assert_eq!(index_and_reason(&failure), (None, Reason::TooLarge));
+}
+
+// API-281
+#[test]
 fn a_wire_form_shorter_than_ours_is_measured_as_ours() {
     // A sign-extended enum takes ten bytes from us; a client may send the low five bytes of it.
     let (head, short) = (&[0x0a, 32][..], [0x20, 0xff, 0xff, 0xff, 0xff, 0x0f]);
