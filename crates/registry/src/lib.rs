@@ -96,6 +96,11 @@ impl<S: Sql> Registry<S> {
         self.signer.public_key()
     }
 
+    /// Rows written since the database was opened.
+    pub fn rows_written(&self) -> u64 {
+        self.sql.rows_written()
+    }
+
     /// Answers the RPC at `path`, `/conclave.registry.v1.RegistryService/…`. `now_ns` is the time in nanoseconds since
     /// the Unix epoch; `randomness` mints agent ids.
     ///
