@@ -1,2 +1,36 @@
+//! The Worker and its Durable Objects: a thin platform under `topiclog` and `registry`, without a rule of its own.
+//!
+//! Requests come in through the JavaScript of `edge/js`, which the runtimes load:
+//!
+//! - [`worker`]: one HTTP request to the Worker, in and out; [`frames`] are what an answer's body is made of, [`body`] is
+//!   the body of a streaming one;
+//! - [`object`]: one Durable Object, whatever its role;
+//! - [`platform`]: what `topiclog` needs of the machine, on [`sql`], [`timer`] and [`upstream`];
+//! - [`environment`]: the Worker's variables and bindings;
+//! - [`runtime`]: every function of JavaScript this crate calls;
+//! - [`failure`]: requests that fail on purpose, in test builds only.
+//!
+//! A panic anywhere loses the WebAssembly instance; `edge/js/instance.js` replaces it and fails what was going on.
 
-//! The Worker and its Durable Objects: a thin platform under topiclog and registry.
+mod body;
+mod environment;
+#[cfg(feature = "test-panics")]
+mod failure;
+mod frames;
+mod object;
+mod platform;
+mod runtime;
+mod sql;
+mod timer;
+mod upstream;
+mod worker;
+
+use std::panic;
+
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// Run once in every new instance: a panic says in the log where and why before it loses the instance.
+#[wasm_bindgen(start)]
+fn start() {
+    panic::set_hook(Box::new(|panic| runtime::log_error(&panic.to_string())));
+}

@@ -1,0 +1,154 @@
+// What the Rust half asks of the runtime where one crossing is cheaper than many: calls, message streams, timers.
+// Imported by edge/src; imports nothing.
+
+/** Resolves after `milliseconds`, unless cancelled. */
+export class Timer {
+  #handle;
+
+  constructor(milliseconds) {
+    this.elapsed = new Promise((resolve) => {
+      this.#handle = setTimeout(resolve, milliseconds);
+    });
+  }
+
+  cancel() {
+    clearTimeout(this.#handle);
+  }
+}
+
+/** What `promise` resolves with, or `undefined` once `milliseconds` have passed. */
+async function within(milliseconds, promise) {
+  const timer = new Timer(milliseconds);
+  try {
+    return await Promise.race([promise, timer.elapsed]);
+  } finally {
+    timer.cancel();
+  }
+}
+
+// Every call takes a fresh stub: one whose object was reset stays broken.
+function post(namespace, name, method, body) {
+  return namespace.getByName(name).fetch(`http://object/${method}`, { method: "POST", body });
+}
+
+/**
+ * Calls a method of another object. Resolves with the answer's bytes, or with `undefined` when the deadline passed;
+ * rejects when the platform lost the call.
+ */
+export function callObject(namespace, name, method, body, deadlineMs) {
+  const answer = async () => {
+    const response = await post(namespace, name, method, body);
+    if (response.status !== 200) throw new Error(`HTTP status ${response.status}`);
+    return new Uint8Array(await response.arrayBuffer());
+  };
+  return within(deadlineMs, answer());
+}
+
+/**
+ * How many bytes may wait on one message stream for a session that does not take them. A stream that exceeds it ends, as if
+ * it had broken: the session reads on from its cursors.
+ */
+const WAITING_BYTES_MAX = 8 * 1024 * 1024;
+
+/** The Worker's end of a message stream to an object. */
+export class Upstream {
+  #webSocket;
+  #waiting = [];
+  #waitingBytes = 0;
+  #ended = false;
+  #wake = () => {};
+
+  constructor(webSocket) {
+    this.#webSocket = webSocket;
+    webSocket.addEventListener("message", ({ data }) => this.#receive(data));
+    webSocket.addEventListener("close", () => this.#end());
+    webSocket.addEventListener("error", () => this.#end());
+    webSocket.binaryType = "arraybuffer";
+    webSocket.accept();
+  }
+
+  #receive(data) {
+    if (this.#ended || !(data instanceof ArrayBuffer)) return;
+    this.#waiting.push(new Uint8Array(data));
+    this.#waitingBytes += data.byteLength;
+    if (this.#waitingBytes > WAITING_BYTES_MAX) this.close();
+    this.#wake();
+  }
+
+  #end() {
+    this.#ended = true;
+    this.#wake();
+  }
+
+  /** Calls `wake` whenever there is something to take, until `drop`. */
+  listen(wake) {
+    this.#wake = wake;
+  }
+
+  /** Sends one message, if the other end is still there. */
+  send(message) {
+    if (this.#ended) return;
+    try {
+      this.#webSocket.send(message);
+    } catch {
+      // The other end has gone; the close event says so.
+    }
+  }
+
+  /** The messages that wait, in order, or `undefined` at the end. */
+  take() {
+    if (this.#waiting.length === 0 && this.#ended) return undefined;
+    this.#waitingBytes = 0;
+    return this.#waiting.splice(0);
+  }
+
+  /** Closes the stream. What waits can still be taken. */
+  close() {
+    if (!this.#ended) this.#webSocket.close(1000);
+    this.#ended = true;
+  }
+
+  /** Closes the stream for good: `wake` is not called again. */
+  drop() {
+    this.#wake = () => {};
+    this.close();
+  }
+}
+
+/** Opens a message stream to an object. Resolves with `undefined` when the deadline passed. */
+export function connectObject(namespace, name, deadlineMs) {
+  const open = async () => {
+    const stub = namespace.getByName(name);
+    const { status, webSocket } = await stub.fetch("http://object/", { headers: { upgrade: "websocket" } });
+    if (!webSocket) throw new Error(`HTTP status ${status}`);
+    return new Upstream(webSocket);
+  };
+  return within(deadlineMs, open());
+}
+
+/** Sends on a message stream of this object, if it is still open. */
+export function sendOnSocket(ctx, socket, message) {
+  for (const webSocket of ctx.getWebSockets(String(socket))) {
+    try {
+      webSocket.send(message);
+    } catch {
+      // It ended meanwhile; its `webSocketClose` follows.
+    }
+  }
+}
+
+/** Closes a message stream of this object. */
+export function closeSocket(ctx, socket, reason) {
+  for (const webSocket of ctx.getWebSockets(String(socket))) webSocket.close(1000, reason);
+}
+
+/** The ids of the message streams open to this object. */
+export function openSockets(ctx) {
+  return ctx.getWebSockets().map((webSocket) => Number(ctx.getTags(webSocket)[0]));
+}
+
+/** Makes the alarm of this object go off at `atMs`, or at the earlier time that is set already. */
+export async function setAlarmNoLaterThan(ctx, atMs) {
+  const set = await ctx.storage.getAlarm();
+  if (set === null || set > atMs) await ctx.storage.setAlarm(atMs);
+}

@@ -1,0 +1,101 @@
+//! The body of a streaming response, pulled chunk by chunk by `edge/js/http.js`. Depends on `topiclog`'s session.
+
+use std::{cell::RefCell, rc::Rc};
+
+use bytes::Bytes;
+use conclave_grpc_web::{Encoding, Status};
+use conclave_topiclog::StreamSession;
+use futures_util::{
+    FutureExt as _,
+    future::{AbortHandle, Abortable},
+};
+use js_sys::{Promise, Uint8Array};
+use wasm_bindgen::{JsValue, prelude::wasm_bindgen};
+use wasm_bindgen_futures::future_to_promise;
+
+use crate::{frames::Frames, platform::WorkerPlatform};
+
+/// The session of a stream that still runs, or `None` once it ended or the client has gone. Emptying it drops the
+/// session, which closes every message stream it holds.
+type Running = Rc<RefCell<Option<StreamSession<WorkerPlatform>>>>;
+
+/// What a response's body is read from.
+#[wasm_bindgen]
+pub struct BodySource {
+    session: Running,
+    encoding: Encoding,
+    max_response_bytes: usize,
+    /// Ends the chunk that is being waited for.
+    waiting: Rc<RefCell<Option<AbortHandle>>>,
+}
+
+impl BodySource {
+    pub(crate) fn new(
+        session: StreamSession<WorkerPlatform>,
+        encoding: Encoding,
+        max_response_bytes: usize,
+    ) -> Self {
+        Self {
+            session: Rc::new(RefCell::new(Some(session))),
+            encoding,
+            max_response_bytes,
+            waiting: Rc::default(),
+        }
+    }
+}
+
+#[wasm_bindgen]
+impl BodySource {
+    /// Resolves with the next chunk, or with `undefined` after the last. One at a time.
+    pub fn next(&self) -> Promise {
+        let (handle, registration) = AbortHandle::new_pair();
+        self.waiting.replace(Some(handle));
+        let running = Rc::clone(&self.session);
+        let frames = Frames::new(self.encoding, self.max_response_bytes);
+        let chunk = async move {
+            let mut session = running.borrow_mut().take()?;
+            let (chunk, more) = next_chunk(&mut session, frames).await;
+            if more {
+                running.replace(Some(session));
+            }
+            Some(chunk)
+        };
+        let chunk = Abortable::new(chunk, registration);
+        future_to_promise(async move {
+            let chunk = chunk.await.ok().flatten();
+            Ok(chunk.map_or(JsValue::UNDEFINED, |chunk| {
+                Uint8Array::from(chunk.as_ref()).into()
+            }))
+        })
+    }
+
+    /// The client has gone: drops the session now.
+    pub fn cancel(&self) {
+        self.session.borrow_mut().take();
+        if let Some(handle) = self.waiting.borrow_mut().take() {
+            handle.abort();
+        }
+    }
+}
+
+/// Waits for a frame, adds those that are ready, and says whether the stream goes on after them.
+async fn next_chunk(session: &mut StreamSession<WorkerPlatform>, mut frames: Frames) -> (Bytes, bool) {
+    let mut next = session.next().await;
+    loop {
+        let message = match next {
+            Some(Ok(message)) => message,
+            Some(Err(status)) => return (frames.end(&status), false),
+            None => return (frames.end(&Status::ok()), false),
+        };
+        if let Err(status) = frames.push(&message) {
+            return (frames.end(&status), false);
+        }
+        if frames.is_full() {
+            return (frames.take(), true);
+        }
+        match session.next().now_or_never() {
+            Some(ready) => next = ready,
+            None => return (frames.take(), true),
+        }
+    }
+}

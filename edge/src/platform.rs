@@ -1,0 +1,232 @@
+//! The machine beneath `topiclog`: Workers and Durable Objects. Depends on the modules around it.
+
+use std::future::Future;
+
+use conclave_topiclog::platform::{CallError, ObjectName, ObjectPlatform, Platform, SocketId};
+use js_sys::{Date, Promise, Uint8Array};
+use wasm_bindgen::{JsCast as _, JsValue};
+use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
+
+use crate::{
+    environment::{Environment, to_name},
+    runtime::{self, InvocationContext, ObjectContext, describe},
+    sql::Database,
+    timer,
+    upstream::Upstream,
+};
+
+/// How long the opening of a message stream may take, in milliseconds.
+const CONNECT_DEADLINE_MS: u32 = 10_000;
+
+const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "milliseconds since 1970, whole"
+)]
+fn now_ns() -> u64 {
+    Date::now() as u64 * NANOSECONDS_PER_MILLISECOND
+}
+
+fn unknown(error: &JsValue) -> CallError {
+    CallError::OutcomeUnknown {
+        reason: describe(error),
+    }
+}
+
+fn unbound(binding: &str) -> CallError {
+    CallError::OutcomeUnknown {
+        reason: format!("the deployment declares no binding {binding}"),
+    }
+}
+
+/// Awaits what resolves with `undefined` at its deadline.
+async fn within_deadline(promise: Promise, deadline_ms: u32) -> Result<JsValue, CallError> {
+    match JsFuture::from(promise).await {
+        Ok(value) if value.is_undefined() => Err(CallError::DeadlineExceeded { deadline_ms }),
+        Ok(value) => Ok(value),
+        Err(error) => Err(unknown(&error)),
+    }
+}
+
+async fn call(
+    environment: &Environment,
+    to: ObjectName,
+    method: &str,
+    request: Vec<u8>,
+    deadline_ms: u32,
+) -> Result<Vec<u8>, CallError> {
+    let namespace = environment.namespace(to).map_err(unbound)?;
+    let body = Uint8Array::from(request.as_slice());
+    let answer = runtime::call_object(&namespace, &to_name(to), method, body, deadline_ms);
+    let answer = within_deadline(answer, deadline_ms).await?;
+    Ok(answer.unchecked_into::<Uint8Array>().to_vec())
+}
+
+async fn connect(environment: &Environment, shard: u32) -> Result<Upstream, CallError> {
+    let to = ObjectName::Shard(shard);
+    let namespace = environment.namespace(to).map_err(unbound)?;
+    let socket = runtime::connect_object(&namespace, &to_name(to), CONNECT_DEADLINE_MS);
+    let socket = within_deadline(socket, CONNECT_DEADLINE_MS).await?;
+    Ok(Upstream::new(socket.unchecked_into()))
+}
+
+/// One invocation of the Worker.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerPlatform {
+    environment: Environment,
+    invocation: InvocationContext,
+}
+
+impl WorkerPlatform {
+    pub(crate) fn new(environment: Environment, invocation: InvocationContext) -> Self {
+        Self {
+            environment,
+            invocation,
+        }
+    }
+}
+
+impl Platform for WorkerPlatform {
+    type Upstream = Upstream;
+
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        runtime::fill_random(bytes);
+    }
+
+    async fn call(
+        &self,
+        to: ObjectName,
+        method: &str,
+        request: Vec<u8>,
+        deadline_ms: u32,
+    ) -> Result<Vec<u8>, CallError> {
+        call(&self.environment, to, method, request, deadline_ms).await
+    }
+
+    async fn connect(&self, shard: u32) -> Result<Upstream, CallError> {
+        connect(&self.environment, shard).await
+    }
+
+    async fn delay(&self, milliseconds: u32) {
+        timer::delay(milliseconds).await;
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let work = future_to_promise(async move {
+            task.await;
+            Ok(JsValue::UNDEFINED)
+        });
+        self.invocation.wait_until(&work);
+    }
+}
+
+/// One Durable Object.
+#[derive(Clone, Debug)]
+pub(crate) struct DurableObject {
+    environment: Environment,
+    context: ObjectContext,
+    database: Database,
+}
+
+impl DurableObject {
+    pub(crate) fn new(environment: Environment, context: ObjectContext) -> Self {
+        let database = Database::new(context.storage());
+        Self {
+            environment,
+            context,
+            database,
+        }
+    }
+}
+
+impl Platform for DurableObject {
+    type Upstream = Upstream;
+
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        runtime::fill_random(bytes);
+    }
+
+    async fn call(
+        &self,
+        to: ObjectName,
+        method: &str,
+        request: Vec<u8>,
+        deadline_ms: u32,
+    ) -> Result<Vec<u8>, CallError> {
+        call(&self.environment, to, method, request, deadline_ms).await
+    }
+
+    async fn connect(&self, shard: u32) -> Result<Upstream, CallError> {
+        connect(&self.environment, shard).await
+    }
+
+    async fn delay(&self, milliseconds: u32) {
+        timer::delay(milliseconds).await;
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        spawn_local(task);
+    }
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "socket ids are below 2^53, and so are times"
+)]
+impl ObjectPlatform for DurableObject {
+    type Sql = Database;
+
+    fn sql(&self) -> &Database {
+        &self.database
+    }
+
+    async fn sync(&self) -> Result<(), CallError> {
+        JsFuture::from(self.context.storage().sync())
+            .await
+            .map(drop)
+            .map_err(|error| unknown(&error))
+    }
+
+    fn set_alarm(&self, at_ms: u64) {
+        let setting = runtime::set_alarm_no_later_than(&self.context, at_ms as f64);
+        spawn_local(async move {
+            if let Err(error) = JsFuture::from(setting).await {
+                runtime::log_error(&format!("an alarm could not be set: {}", describe(&error)));
+            }
+        });
+    }
+
+    fn send(&self, socket: SocketId, message: Vec<u8>) {
+        runtime::send_on_socket(
+            &self.context,
+            socket.0 as f64,
+            Uint8Array::from(message.as_slice()),
+        );
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "ids are whole and not negative"
+    )]
+    fn sockets(&self) -> Vec<SocketId> {
+        runtime::open_sockets(&self.context)
+            .into_iter()
+            .map(|id| SocketId(id as u64))
+            .collect()
+    }
+
+    fn close(&self, socket: SocketId, reason: &str) {
+        runtime::close_socket(&self.context, socket.0 as f64, reason);
+    }
+}

@@ -1,0 +1,184 @@
+//! Every function of JavaScript this crate calls: the Workers runtime's own, and those of `edge/js`.
+
+#![allow(
+    unreachable_pub,
+    reason = "exported functions take some of these types, and wasm-bindgen exports only what is public"
+)]
+
+use js_sys::{Array, Object, Promise, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    /// A Durable Object's context.
+    #[derive(Clone, Debug)]
+    pub type ObjectContext;
+
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn storage(this: &ObjectContext) -> Storage;
+
+    /// A Durable Object's storage.
+    #[derive(Clone, Debug)]
+    pub(crate) type Storage;
+
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn sql(this: &Storage) -> SqlStorage;
+
+    /// Runs `body`; what it wrote is undone if it throws.
+    #[wasm_bindgen(method, catch, js_name = transactionSync)]
+    pub(crate) fn transaction_sync(
+        this: &Storage,
+        body: &mut dyn FnMut() -> Result<(), JsValue>,
+    ) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn sync(this: &Storage) -> Promise;
+
+    /// A Durable Object's database.
+    #[derive(Clone, Debug)]
+    pub(crate) type SqlStorage;
+
+    #[wasm_bindgen(method, catch, variadic)]
+    pub(crate) fn exec(this: &SqlStorage, statement: &str, parameters: &Array) -> Result<SqlCursor, JsValue>;
+
+    /// The rows of a statement.
+    pub(crate) type SqlCursor;
+
+    /// An iterator over rows as arrays of columns.
+    #[wasm_bindgen(method)]
+    pub(crate) fn raw(this: &SqlCursor) -> RawRows;
+
+    #[wasm_bindgen(method, getter, js_name = rowsWritten)]
+    pub(crate) fn rows_written(this: &SqlCursor) -> f64;
+
+    /// Rows as arrays of columns.
+    pub(crate) type RawRows;
+
+    #[wasm_bindgen(method, catch, js_name = toArray)]
+    pub(crate) fn to_array(this: &RawRows) -> Result<Array, JsValue>;
+
+    /// What keeps a Worker's invocation alive.
+    #[derive(Clone, Debug)]
+    pub type InvocationContext;
+
+    #[wasm_bindgen(method, js_name = waitUntil)]
+    pub(crate) fn wait_until(this: &InvocationContext, work: &Promise);
+
+    /// A HTTP request.
+    pub type Request;
+
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn method(this: &Request) -> String;
+
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn url(this: &Request) -> String;
+
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn headers(this: &Request) -> Headers;
+
+    /// The headers of a request.
+    pub(crate) type Headers;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn get(this: &Headers, name: &str) -> Option<String>;
+
+    /// Another Worker, such as the one that serves static files.
+    pub(crate) type Fetcher;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn fetch(this: &Fetcher, request: &Request) -> Promise;
+
+    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
+    pub(crate) fn fill_random(bytes: &mut [u8]);
+
+    #[wasm_bindgen(js_namespace = crypto, js_name = randomUUID)]
+    pub(crate) fn random_uuid() -> String;
+
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    pub(crate) fn log_error(message: &str);
+}
+
+#[wasm_bindgen(raw_module = "./http.js")]
+extern "C" {
+    /// Reads the body to its end and keeps at most its first `keep_bytes` bytes.
+    #[wasm_bindgen(js_name = readBody)]
+    pub(crate) fn read_body(request: &Request, keep_bytes: f64) -> Promise;
+
+    /// `headers` holds names and values in turn.
+    #[wasm_bindgen(js_name = wholeResponse)]
+    pub(crate) fn whole_response(status: u16, headers: Vec<String>, body: Option<Uint8Array>) -> JsValue;
+
+    /// `headers` holds names and values in turn.
+    #[wasm_bindgen(js_name = streamResponse)]
+    pub(crate) fn stream_response(
+        status: u16,
+        headers: Vec<String>,
+        source: crate::body::BodySource,
+    ) -> JsValue;
+}
+
+#[wasm_bindgen(raw_module = "./platform.js")]
+extern "C" {
+    /// A timeout.
+    pub(crate) type Timer;
+
+    #[wasm_bindgen(constructor)]
+    pub(crate) fn new(milliseconds: u32) -> Timer;
+
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn elapsed(this: &Timer) -> Promise;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn cancel(this: &Timer);
+
+    /// Resolves with a `Uint8Array`, or with `undefined` at the deadline.
+    #[wasm_bindgen(js_name = callObject)]
+    pub(crate) fn call_object(
+        namespace: &Object,
+        name: &str,
+        method: &str,
+        body: Uint8Array,
+        deadline_ms: u32,
+    ) -> Promise;
+
+    /// Resolves with a [`Socket`], or with `undefined` at the deadline.
+    #[wasm_bindgen(js_name = connectObject)]
+    pub(crate) fn connect_object(namespace: &Object, name: &str, deadline_ms: u32) -> Promise;
+
+    /// The Worker's end of a message stream.
+    #[wasm_bindgen(js_name = Upstream)]
+    pub(crate) type Socket;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn listen(this: &Socket, wake: &Closure<dyn FnMut()>);
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn send(this: &Socket, message: Uint8Array);
+
+    /// Messages that wait, or `None` at the end.
+    #[wasm_bindgen(method)]
+    pub(crate) fn take(this: &Socket) -> Option<Array>;
+
+    #[wasm_bindgen(method)]
+    pub(crate) fn drop(this: &Socket);
+
+    #[wasm_bindgen(js_name = sendOnSocket)]
+    pub(crate) fn send_on_socket(context: &ObjectContext, socket: f64, message: Uint8Array);
+
+    #[wasm_bindgen(js_name = closeSocket)]
+    pub(crate) fn close_socket(context: &ObjectContext, socket: f64, reason: &str);
+
+    #[wasm_bindgen(js_name = openSockets)]
+    pub(crate) fn open_sockets(context: &ObjectContext) -> Vec<f64>;
+
+    #[wasm_bindgen(js_name = setAlarmNoLaterThan)]
+    pub(crate) fn set_alarm_no_later_than(context: &ObjectContext, at_ms: f64) -> Promise;
+}
+
+/// The words of a JavaScript error.
+pub(crate) fn describe(error: &JsValue) -> String {
+    match error.dyn_ref::<js_sys::Error>() {
+        Some(error) => String::from(error.message()),
+        None => format!("{error:?}"),
+    }
+}

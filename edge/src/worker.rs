@@ -1,0 +1,329 @@
+//! One HTTP request to the Worker. Depends on `grpc-web` for what the bytes mean and on `topiclog` for what they do.
+
+use std::{borrow::Cow, rc::Rc, time::Duration};
+
+use bytes::Bytes;
+use conclave_grpc_web::{
+    Encoding, Status,
+    cors::{self, EXPECTED_ROUTER_INSTANCE_HEADER, REQUEST_ID_HEADER, ROUTER_INSTANCE_HEADER},
+    server::{self, Accepted, Refusal, RequestHead, UnaryRequest},
+};
+use conclave_proto::RpcKind;
+use conclave_topiclog::{Backend, CallContext, Configuration};
+use futures_util::{
+    FutureExt as _,
+    future::{Either, select},
+    pin_mut,
+};
+use js_sys::{Object, Promise, Uint8Array};
+use wasm_bindgen::{JsCast as _, JsValue, prelude::wasm_bindgen};
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
+
+use crate::{
+    body::BodySource,
+    environment::Environment,
+    frames,
+    platform::WorkerPlatform,
+    runtime::{self, InvocationContext, Request, describe, log_error},
+    timer,
+};
+
+/// How many bytes of a body that is refused anyway are kept while it is read to its end.
+const KEEP_NOTHING: usize = 0;
+
+/// Answers a request. Never rejects.
+#[wasm_bindgen(js_name = handleFetch)]
+#[allow(unreachable_pub, reason = "wasm-bindgen exports only what is public")]
+pub fn handle_fetch(request: Request, env: Object, invocation: InvocationContext) -> Promise {
+    future_to_promise(async move {
+        let environment = Environment::new(env);
+        Ok(answer(&request, environment, invocation).await)
+    })
+}
+
+async fn answer(request: &Request, environment: Environment, invocation: InvocationContext) -> JsValue {
+    let (method, url) = (request.method(), request.url());
+    let path = path_of(&url);
+    #[cfg(feature = "test-panics")]
+    if let Some(response) = crate::failure::in_worker(&environment, path).await {
+        return response;
+    }
+    if method == "OPTIONS" {
+        let asked = request.headers().get("access-control-request-headers");
+        let headers = cors::preflight_headers(asked.as_deref());
+        return whole(
+            cors::PREFLIGHT_HTTP_STATUS,
+            headers.map(|(name, value)| (name, value)),
+            None,
+        );
+    }
+    if !is_rpc_path(path) {
+        return serve_file(request, &environment).await;
+    }
+    let call = Call {
+        request,
+        environment,
+        invocation,
+        path,
+    };
+    call.answer(&method).await
+}
+
+/// The path of an absolute URL.
+fn path_of(url: &str) -> &str {
+    let after_scheme = url.find("://").map_or(0, |index| index + "://".len());
+    let path = url[after_scheme..]
+        .find('/')
+        .map_or("/", |index| &url[after_scheme + index..]);
+    path.split(['?', '#']).next().unwrap_or(path)
+}
+
+/// Whether a path is of the form `/package.Service/Method`.
+fn is_rpc_path(path: &str) -> bool {
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let Some((service, method)) = path.strip_prefix('/').and_then(|path| path.split_once('/')) else {
+        return false;
+    };
+    service.contains('.') && service.split('.').all(is_word) && is_word(method)
+}
+
+/// The site, where there is one.
+async fn serve_file(request: &Request, environment: &Environment) -> JsValue {
+    let is_read = matches!(request.method().as_str(), "GET" | "HEAD");
+    match environment.assets() {
+        Some(assets) if is_read => match JsFuture::from(assets.fetch(request)).await {
+            Ok(response) => response,
+            Err(error) => {
+                log_error(&format!("the static files cannot be read: {}", describe(&error)));
+                whole(502, NO_HEADERS, None)
+            }
+        },
+        _ => {
+            drain(request).await;
+            whole(404, NO_HEADERS, None)
+        }
+    }
+}
+
+const NO_HEADERS: [(&str, &str); 0] = [];
+
+async fn drain(request: &Request) {
+    // What comes of it does not matter: the client is answered either way.
+    let _body = read(request, KEEP_NOTHING).await;
+}
+
+async fn read(request: &Request, keep_bytes: usize) -> Result<Vec<u8>, JsValue> {
+    #[allow(clippy::cast_precision_loss, reason = "a limit of a few MiB")]
+    let body = JsFuture::from(runtime::read_body(request, keep_bytes as f64)).await?;
+    Ok(body.unchecked_into::<Uint8Array>().to_vec())
+}
+
+/// The longest body that holds one message of `max_request_bytes`, and a little more, so that one that is longer shows.
+fn body_bytes_max(max_request_bytes: usize) -> usize {
+    const FRAMING_BYTES: usize = 64;
+    let base64 = max_request_bytes.div_ceil(3) * 4;
+    base64 + FRAMING_BYTES
+}
+
+fn whole<'a, N: AsRef<str> + 'a, V: AsRef<str> + 'a>(
+    status: u16,
+    headers: impl IntoIterator<Item = (N, V)>,
+    body: Option<&Bytes>,
+) -> JsValue {
+    let body = body.map(|body| Uint8Array::from(body.as_ref()));
+    runtime::whole_response(status, flatten(headers), body)
+}
+
+fn flatten<N: AsRef<str>, V: AsRef<str>>(headers: impl IntoIterator<Item = (N, V)>) -> Vec<String> {
+    headers
+        .into_iter()
+        .flat_map(|(name, value)| [name.as_ref().to_owned(), value.as_ref().to_owned()])
+        .collect()
+}
+
+/// A request to a path that is an RPC's.
+struct Call<'a> {
+    request: &'a Request,
+    environment: Environment,
+    invocation: InvocationContext,
+    path: &'a str,
+}
+
+impl Call<'_> {
+    async fn answer(self, method: &str) -> JsValue {
+        let headers = self.request.headers();
+        let content_type = headers.get("content-type");
+        let grpc_encoding = headers.get("grpc-encoding");
+        let grpc_timeout = headers.get("grpc-timeout");
+        let head = RequestHead {
+            method,
+            content_type: content_type.as_deref(),
+            grpc_encoding: grpc_encoding.as_deref(),
+            grpc_timeout: grpc_timeout.as_deref(),
+        };
+        match head.check() {
+            Err(Refusal::Http { status }) => {
+                drain(self.request).await;
+                whole(status, cors::RESPONSE_HEADERS, None)
+            }
+            Err(Refusal::Call { encoding, status }) => self.refuse(encoding, &status).await,
+            Ok(accepted) => match self.environment.configuration() {
+                Ok(configuration) => self.run(accepted, configuration).await,
+                Err(_) => {
+                    let status = Status::unavailable("the deployment's configuration cannot be used");
+                    self.refuse(accepted.encoding, &status).await
+                }
+            },
+        }
+    }
+
+    /// Reads the request to its end and answers it with an error.
+    async fn refuse(self, encoding: Encoding, status: &Status) -> JsValue {
+        drain(self.request).await;
+        respond(encoding, None, &server::error_response(encoding, status))
+    }
+
+    async fn run(self, accepted: Accepted, configuration: Rc<Configuration>) -> JsValue {
+        let Accepted { encoding, timeout } = accepted;
+        let max_request_bytes = bytes_limit(configuration.limits.max_request_bytes);
+        let max_response_bytes = bytes_limit(configuration.limits.max_response_bytes);
+        let body = match read(self.request, body_bytes_max(max_request_bytes)).await {
+            Ok(body) => body,
+            Err(error) => {
+                let status = Status::cancelled(format!("the request did not arrive: {}", describe(&error)));
+                return respond(encoding, None, &server::error_response(encoding, &status));
+            }
+        };
+        let mut reader = UnaryRequest::new(encoding, max_request_bytes);
+        reader.push(&body);
+        drop(body);
+        let message = match reader.finish() {
+            Ok(message) => message,
+            Err(status) => return respond(encoding, None, &server::error_response(encoding, &status)),
+        };
+        let context = CallContext {
+            deadline_ms: timeout.map(whole_milliseconds),
+            expected_router_instance: self.request.headers().get(EXPECTED_ROUTER_INSTANCE_HEADER),
+        };
+        let platform = WorkerPlatform::new(self.environment, self.invocation);
+        let backend = Backend::new(platform, configuration);
+        let wire_length = message.len();
+        match Backend::<WorkerPlatform>::kind(self.path) {
+            Some(RpcKind::ServerStream) => {
+                let opened = backend.stream(self.path, message, wire_length, &context);
+                match within(context.deadline_ms, opened).await {
+                    Ok(session) => {
+                        let instance = session.router_instance().map(str::to_owned);
+                        let headers = call_headers(encoding, instance.as_deref());
+                        let source = BodySource::new(session, encoding, max_response_bytes);
+                        runtime::stream_response(server::RESPONSE_HTTP_STATUS, flatten(headers), source)
+                    }
+                    Err(status) => respond(encoding, None, &server::error_response(encoding, &status)),
+                }
+            }
+            _ => {
+                let unary = backend.unary(self.path, message, wire_length, &context).map(Ok);
+                match within(context.deadline_ms, unary).await {
+                    Ok(reply) => {
+                        let body = frames::unary(encoding, &reply.result, max_response_bytes);
+                        respond(encoding, reply.router_instance.as_deref(), &body)
+                    }
+                    Err(status) => respond(encoding, None, &server::error_response(encoding, &status)),
+                }
+            }
+        }
+    }
+}
+
+fn whole_milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn bytes_limit(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+/// What `work` comes to, or DEADLINE_EXCEEDED.
+async fn within<T>(
+    deadline_ms: Option<u32>,
+    work: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    let Some(deadline_ms) = deadline_ms else {
+        return work.await;
+    };
+    let deadline = timer::delay(deadline_ms);
+    pin_mut!(work, deadline);
+    match select(work, deadline).await {
+        Either::Left((result, _)) => result,
+        Either::Right(((), _)) => Err(Status::deadline_exceeded(format!(
+            "the call took longer than {deadline_ms} ms"
+        ))),
+    }
+}
+
+/// The headers of every answer to a call.
+fn call_headers(
+    encoding: Encoding,
+    router_instance: Option<&str>,
+) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
+    let instance = router_instance.map(|instance| (ROUTER_INSTANCE_HEADER, Cow::Owned(instance.to_owned())));
+    let fixed = server::response_headers(encoding).map(|(name, value)| (name, Cow::Borrowed(value)));
+    fixed
+        .into_iter()
+        .chain([(REQUEST_ID_HEADER, Cow::Owned(runtime::random_uuid()))])
+        .chain(instance)
+}
+
+fn respond(encoding: Encoding, router_instance: Option<&str>, body: &Bytes) -> JsValue {
+    whole(
+        server::RESPONSE_HTTP_STATUS,
+        call_headers(encoding, router_instance),
+        Some(body),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_is_what_stands_between_the_host_and_the_query() {
+        for (url, path) in [
+            ("http://127.0.0.1:8787/a.B/C?x=/y", "/a.B/C"),
+            ("https://host", "/"),
+            ("https://host/#/a", "/"),
+            ("https://host/a%20b", "/a%20b"),
+        ] {
+            assert_eq!(path_of(url), path, "{url}");
+        }
+    }
+
+    #[test]
+    fn only_a_dotted_service_and_a_method_make_a_call() {
+        assert!(is_rpc_path("/xmtp.backend.v1.QueryService/Query"));
+        for path in [
+            "/",
+            "/index.html",
+            "/docs/index.html",
+            "/a.b/",
+            "/a.b/c/d",
+            "/a..b/c",
+            "/assets/app.js",
+        ] {
+            assert!(!is_rpc_path(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_the_longest_allowed_length_fits_the_body_that_is_kept_in_either_encoding() {
+        for max_request_bytes in [0, 1, 2, 3, 4 << 20] {
+            let framed = max_request_bytes + conclave_grpc_web::frame::HEADER_BYTES;
+            assert!(body_bytes_max(max_request_bytes) >= framed.div_ceil(3) * 4);
+        }
+    }
+}
