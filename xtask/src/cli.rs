@@ -1,8 +1,10 @@
 //! The command tree: what can be asked for, and its help. What a command does is in the module of its name.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{children, dev, doctor, parts, requirements, test, tools::Tools, workspace::Workspace};
 
 /// Builds, runs and tests Conclave. Start with `cargo xtask dev`.
 #[derive(Debug, Parser)]
@@ -38,6 +40,9 @@ pub(crate) enum Command {
     Requirements(RequirementsArguments),
     /// Say what this machine has and lacks, and how a running deployment is.
     Doctor(DoctorArguments),
+    /// Become another program that ends with the one that started it.
+    #[command(name = children::EXEC_COMMAND, hide = true)]
+    Exec(ExecArguments),
 }
 
 /// `cargo xtask dev`
@@ -161,11 +166,45 @@ pub(crate) struct DoctorArguments {
     pub(crate) url: String,
 }
 
+/// The hidden command behind [`children::bound_to_this_process`].
+#[derive(Args, Debug)]
+pub(crate) struct ExecArguments {
+    /// The process to end with.
+    parent: u32,
+    /// The program and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
 /// Carries out one command.
 ///
 /// # Errors
 ///
 /// What went wrong, in words that say what to do.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("{command:?} is not wired yet")
+    let workspace = Workspace::here();
+    if let Command::Exec(arguments) = &command {
+        return Err(children::become_program(arguments.parent, &arguments.words));
+    }
+    children::end_with_signals()?;
+    match command {
+        Command::Dev(arguments) => dev::run(&workspace, &arguments)?,
+        Command::Build(arguments) => {
+            let options = parts::Options {
+                test_build: arguments.test_build,
+                debug: arguments.debug,
+            };
+            parts::build(&workspace, &Tools::ready(&workspace)?, &arguments.parts, options)?;
+        }
+        Command::Test(arguments) => {
+            if !test::run(&workspace, &arguments)? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Requirements(arguments) => requirements::run(&workspace, &arguments)?,
+        Command::Doctor(arguments) => doctor::run(&workspace, &arguments)?,
+        // Carried out above.
+        Command::Exec(_) => {}
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -3,8 +3,20 @@
 //! Each command is a module; what they share is below them. Nothing here is part of the product, so this crate depends
 //! on as little as it can: it is the first thing a fresh machine compiles.
 
+mod build;
+mod call;
+mod children;
 mod cli;
+mod client_build;
+mod dev;
+mod doctor;
+mod parts;
 mod progress;
+mod requirements;
+mod site_build;
+mod stamp;
+mod test;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -13,11 +25,10 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     let command = cli::Arguments::parse().command;
-    match cli::run(command) {
-        Ok(code) => code,
-        Err(error) => {
-            progress::failure(&error);
-            ExitCode::FAILURE
-        }
-    }
+    let code = cli::run(command).unwrap_or_else(|error| {
+        progress::failure(&error);
+        ExitCode::FAILURE
+    });
+    children::end_all();
+    code
 }

@@ -13,6 +13,7 @@ mod watch;
 
 use std::{
     fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     io::Write as _,
     path::{Path, PathBuf},
     sync::mpsc::{self, RecvTimeoutError, Sender},
@@ -95,7 +96,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DevArguments) -> anyhow::Re
         .join("dev")
         .join(std::process::id().to_string());
     children::remove_at_end(&folder);
-    setting.write_config(&folder)?;
+    let mut served = setting.write_config(&folder)?;
 
     let mut runtime = Runtime::new(tools.workerd()?, &folder.join(CONFIG_FILE), listener)?;
     progress::step("starting the runtime");
@@ -120,7 +121,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DevArguments) -> anyhow::Re
     loop {
         match changes.recv_timeout(LOOK_EVERY) {
             Ok(()) => match setting.write_config(&folder) {
-                Ok(()) => {
+                // Files of the site are read when they are asked for.
+                Ok(built) if built == served => {
+                    progress::step("the site is served anew; the worker is the same")
+                }
+                Ok(built) => {
+                    served = built;
                     runtime.start()?;
                     progress::step("serving the new build");
                 }
@@ -163,7 +169,8 @@ struct Setting {
 }
 
 impl Setting {
-    fn write_config(&self, folder: &Path) -> anyhow::Result<()> {
+    /// Writes the configuration into `folder`, and gives a number that changes when a runtime has to start anew.
+    fn write_config(&self, folder: &Path) -> anyhow::Result<u64> {
         let file = self.workspace.path(DEPLOYMENT_FILE);
         let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
         let mut deployment =
@@ -185,8 +192,17 @@ impl Setting {
             folder,
         };
         fs::write(folder.join("assets.js"), ASSETS_WORKER)?;
-        fs::write(folder.join(CONFIG_FILE), config.render())
-            .with_context(|| format!("writing into {}", folder.display()))
+        let text = config.render();
+        fs::write(folder.join(CONFIG_FILE), &text)
+            .with_context(|| format!("writing into {}", folder.display()))?;
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        for module in &modules {
+            fs::read(&module.file)
+                .with_context(|| format!("reading {}", module.file.display()))?
+                .hash(&mut hasher);
+        }
+        Ok(hasher.finish())
     }
 
     /// The entry, and beside it every other file of its folder. The test build lies in a folder of its own.

@@ -32,10 +32,10 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(2);
 const DEATHS_BEFORE_READY_MAX: u32 = 3;
 
 /// How long a runtime may take to answer for the first time.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long one health check may take.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How often the runtime is looked at.
 const POLL: Duration = Duration::from_millis(10);

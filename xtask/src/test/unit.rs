@@ -24,6 +24,7 @@ const WASM_PACKAGES: &[&str] = &["conclave-edge", "conclave-web-client"];
 pub(super) fn run(workspace: &Workspace, tools: &Tools, filter: Option<&str>) -> anyhow::Result<Counts> {
     let mut counts = Counts::default();
     if filter.is_none() {
+        tools.with_checkers(workspace)?;
         counts += check(workspace, "formatting", &["fmt", "--all", "--check"])?;
         let native: Vec<&str> = ["clippy", "--quiet", "--workspace", "--all-targets"]
             .into_iter()

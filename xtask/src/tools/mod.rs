@@ -5,7 +5,7 @@
 
 mod node;
 mod npm;
-mod wasm_target;
+mod rust;
 
 use std::path::{Path, PathBuf};
 
@@ -60,12 +60,21 @@ impl Tools {
     ///
     /// Something is missing and cannot be installed; the message says what to do.
     pub(crate) fn ready(workspace: &Workspace) -> anyhow::Result<Self> {
-        wasm_target::install(workspace)?;
+        rust::install_target(workspace)?;
         npm::install(workspace)?;
         Ok(Self {
             root: workspace.root().to_owned(),
             node: node::find(workspace)?,
         })
+    }
+
+    /// Makes the formatter and the linter available too.
+    ///
+    /// # Errors
+    ///
+    /// One is missing and cannot be installed.
+    pub(crate) fn with_checkers(&self, workspace: &Workspace) -> anyhow::Result<()> {
+        rust::install_checkers(workspace)
     }
 
     /// The Node to run scripts with.
@@ -133,7 +142,8 @@ pub(crate) struct Found {
 
 /// What is here, without installing anything.
 pub(crate) fn survey(workspace: &Workspace) -> Vec<Found> {
-    let mut found = vec![wasm_target::survey(workspace), node::survey(workspace)];
+    let mut found = rust::survey(workspace);
+    found.push(node::survey(workspace));
     found.extend(npm::survey(workspace));
     found
 }
