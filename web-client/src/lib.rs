@@ -1,5 +1,24 @@
 //! The browser library: a wasm shell over the conversation engine, its IndexedDB store and its transport.
+//!
+//! | module | what it is for |
+//! | - | - |
+//! | `exports` | what JavaScript calls; `ts/` makes the package's surface of it |
+//! | `endpoint` | the loop between the engine, the store and the deployment |
+//! | `store` | one IndexedDB database per agent |
+//! | `transport` | gRPC-Web over `fetch`: calls, the feed, publishing |
+//! | `failure` | typed failures on their way to JavaScript |
+//! | `observer` | what JavaScript hears without asking |
+//! | `platform` | the browser's globals, time and chance |
+//!
+//! It holds no rule of a conversation and none of the wire: those are the engine's and `conclave-grpc-web`'s.
 
+mod endpoint;
+mod exports;
+mod failure;
+mod observer;
 mod platform;
 mod store;
 mod transport;
+
+pub use exports::{Core, Subscription, open};
+pub use observer::Observer;

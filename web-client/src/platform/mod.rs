@@ -1,8 +1,10 @@
 //! What the browser gives: globals, time, chance. Everything that names a browser object and is neither the store nor the
 //! transport stands here. May depend on wasm-bindgen only.
 
+pub(crate) mod abort;
 pub(crate) mod chance;
 pub(crate) mod globals;
+pub(crate) mod scope;
 pub(crate) mod timer;
 
 use wasm_bindgen::{JsCast as _, JsValue};

@@ -14,6 +14,8 @@ mod failure;
 mod keys;
 mod lock;
 
+use std::cell::RefCell;
+
 use conclave_conversation::store::transition::decide_batch;
 use conclave_conversation::store::{
     Key, Layout, Outcome, Read, ReadSet, Row as _, SchemaRow, Snapshot, Table, Transition, Write,
@@ -34,8 +36,8 @@ const LOCAL: &str = "local";
 /// An open store.
 pub(crate) struct IndexedDbStore {
     connection: Connection,
-    // After the connection: the next owner must not meet it open.
-    _lock: StoreLock,
+    /// Given back last: the next owner must not meet the connection open.
+    lock: RefCell<Option<StoreLock>>,
 }
 
 impl IndexedDbStore {
@@ -47,7 +49,7 @@ impl IndexedDbStore {
         let (connection, taken) = Connection::open(name, &stores).await?;
         let store = IndexedDbStore {
             connection,
-            _lock: lock,
+            lock: RefCell::new(Some(lock)),
         };
         store.judge().await?;
         Ok((store, taken))
@@ -125,6 +127,31 @@ impl IndexedDbStore {
                 Ok((outcomes, writes.into_iter().map(change).collect()))
             })
             .await
+    }
+
+    /// The rows some reads answer with, from one transaction.
+    pub(crate) async fn read(&self, reads: Vec<Read>) -> Result<Snapshot, StoreFailure> {
+        let lookups = reads.iter().map(lookup).collect();
+        let tables = Table::ALL.map(Table::name);
+        self.connection
+            .transact(Mode::Read, &tables, lookups, move |answers| {
+                let mut snapshot = Snapshot::new();
+                for (read, rows) in reads.iter().zip(answers) {
+                    let (Read::Row(table, _) | Read::Prefix(table, _)) = read;
+                    for (key, bytes) in rows {
+                        snapshot.insert(*table, key, bytes);
+                    }
+                }
+                Ok((snapshot, Vec::new()))
+            })
+            .await
+    }
+
+    /// Ends the connection once its transactions have ended, and gives back the claim on the store. Whatever uses the store
+    /// afterwards hears that it is closed.
+    pub(crate) fn close(&self) {
+        self.connection.close();
+        self.lock.take();
     }
 
     /// One of the shell's own values.

@@ -10,5 +10,5 @@ mod publish;
 
 pub(crate) use back_off::BackOff;
 pub(crate) use call::{CallError, Deployment};
-pub(crate) use feed::{FeedCommand, FeedEvent, run_feed};
+pub(crate) use feed::{FeedCommand, FeedEnvelope, FeedEvent, run_feed};
 pub(crate) use publish::publish;

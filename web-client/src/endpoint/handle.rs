@@ -1,0 +1,400 @@
+//! Opening an endpoint, and what its owner holds of it.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+
+use conclave_conversation::address::{AddressError, Destination};
+use conclave_conversation::engine::{
+    Context, Delivery, Engine, Local, OpenError as EngineOpenError, RequestId, SendRequest, history,
+};
+use conclave_conversation::values::{Content, ContentPart, DeliveryToken};
+use conclave_harness::{AgentCard, AgentName, PublicKey, WireVersions};
+use futures_channel::{mpsc, oneshot};
+use futures_util::future::try_join_all;
+use serde::Serialize;
+
+use super::deliveries::{AlreadyListening, Deliveries, SubscriptionId};
+use super::driver::{Driver, Message, Pending, watch_store};
+use super::identity::Identity;
+use super::invitations::run_invitations;
+use super::owner_reads;
+use super::progress::{PostProgress, ProgressTracker};
+use super::registry::{Registry, RegistryError};
+use crate::failure::{Failure, Operation, corrupt};
+use crate::observer::Observer;
+use crate::platform::{chance::BrowserRandomness, scope::Scope, timer};
+use crate::store::{IndexedDbStore, StoreFailure};
+use crate::transport::{Deployment, run_feed};
+
+/// How to open an endpoint.
+pub(crate) struct OpenOptions {
+    /// The deployment's address, without a trailing slash.
+    pub(crate) url: String,
+    /// The agent's name.
+    pub(crate) name: String,
+    /// The thumbprint URI of the Registry's key, where it is known.
+    pub(crate) registry_key: Option<String>,
+    /// For a deployment that guards registration.
+    pub(crate) admission_token: Option<String>,
+    /// The database's name.
+    pub(crate) storage_name: Option<String>,
+}
+
+/// What the driver and the handle both see.
+pub(super) struct Shared {
+    pub(super) deliveries: RefCell<Deliveries>,
+    pub(super) progress: RefCell<ProgressTracker>,
+    /// The pictures of the posts under way, as of the last change.
+    pub(super) open_posts: RefCell<Vec<PostProgress>>,
+    is_closed: Cell<bool>,
+    closing: RefCell<Vec<oneshot::Sender<()>>>,
+}
+
+impl Shared {
+    /// The endpoint has ended.
+    pub(super) fn close(&self) {
+        self.is_closed.set(true);
+        self.deliveries.borrow_mut().close();
+    }
+
+    /// Whoever waits for the end hears of it.
+    pub(super) fn tell_closing(&self) {
+        for waiting in self.closing.borrow_mut().drain(..) {
+            // They may have gone.
+            let _ = waiting.send(());
+        }
+    }
+}
+
+/// An open endpoint.
+pub(crate) struct Handle {
+    card: AgentCard,
+    registry_key: PublicKey,
+    registry: Rc<Registry>,
+    store: Rc<IndexedDbStore>,
+    shared: Rc<Shared>,
+    inbox: mpsc::UnboundedSender<Message>,
+    requests: Cell<u64>,
+}
+
+/// Opens the store, the agent and the engine, and starts.
+pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Handle, Failure> {
+    let name: AgentName = options.name.parse().map_err(|error| {
+        Failure::new(
+            Operation::Open,
+            "invalid-options",
+            format!("the name \"{}\": {error}", options.name),
+        )
+    })?;
+    let deployment = Deployment::new(options.url.clone());
+    let store_name = options
+        .storage_name
+        .unwrap_or_else(|| format!("conclave {} {name}", options.url));
+    let (store, taken) = IndexedDbStore::open(&store_name).await?;
+    let store = Rc::new(store);
+    let registry = Registry::open(
+        deployment.clone(),
+        Rc::clone(&store),
+        options.registry_key.as_deref(),
+    )
+    .await?;
+    let registry = Rc::new(registry);
+    let identity = Identity::open(&deployment, &store, &registry, &name, options.admission_token).await?;
+
+    let rows = store.load().await?;
+    let local = Local::new(identity.card.clone(), identity.key, *registry.signer());
+    let context = Context {
+        now_ms: timer::now_ms(),
+        randomness: &mut BrowserRandomness,
+    };
+    let (engine, step) = Engine::open(local, &rows, context).map_err(|error| engine_failure(&error))?;
+    let tracker = ProgressTracker::open(identity.card.agent_id(), &rows);
+    drop(rows);
+
+    let (inbox, messages) = mpsc::unbounded();
+    let (feed, feed_commands) = mpsc::unbounded();
+    let (invitations, invitation_envelopes) = mpsc::unbounded();
+    let shared = Rc::new(Shared {
+        deliveries: RefCell::default(),
+        open_posts: RefCell::new(tracker.pictures(|id| {
+            engine
+                .conversations()
+                .map(|view| view.membership)
+                .find(|held| held.conversation_id() == id)
+        })),
+        progress: RefCell::new(tracker),
+        is_closed: Cell::new(false),
+        closing: RefCell::default(),
+    });
+    let mut driver = Driver {
+        engine,
+        store: Rc::clone(&store),
+        deployment: deployment.clone(),
+        shared: Rc::clone(&shared),
+        observer: Rc::new(observer),
+        scope: Scope::new(),
+        inbox: inbox.clone(),
+        feed,
+        invitations,
+        local_id: identity.card.agent_id(),
+        local_key: identity.card.public_key(),
+        pending: Pending::default(),
+    };
+    driver.carry_out(step).await?;
+
+    let tell = {
+        let inbox = inbox.clone();
+        move |message| {
+            // A driver that has ended takes nothing more.
+            let _ = inbox.unbounded_send(message);
+        }
+    };
+    driver.scope.spawn(watch_store(taken, inbox.clone()));
+    driver.scope.spawn(run_feed(deployment, feed_commands, {
+        let tell = tell.clone();
+        move |event| tell(Message::Feed(event))
+    }));
+    driver
+        .scope
+        .spawn(run_invitations(Rc::clone(&registry), invitation_envelopes, {
+            let tell = tell.clone();
+            move |looked| tell(Message::Invitation(looked))
+        }));
+    if !identity.is_new {
+        let registry = Rc::clone(&registry);
+        driver.scope.spawn(async move {
+            if let Err(failure) = registry.check_signer().await {
+                tell(Message::Ended(failure));
+            }
+        });
+    }
+    wasm_bindgen_futures::spawn_local(driver.run(messages));
+    Ok(Handle {
+        registry_key: *registry.signer(),
+        card: identity.card,
+        registry,
+        store,
+        shared,
+        inbox,
+        requests: Cell::new(0),
+    })
+}
+
+impl Handle {
+    /// The local agent's id.
+    pub(crate) fn agent_id(&self) -> String {
+        self.card.agent_id().to_string()
+    }
+
+    /// Sends a post; returns its id when it is certified. `is_cancelled` is asked before anything is recorded.
+    pub(crate) async fn send(
+        &self,
+        to: &str,
+        content: &str,
+        is_cancelled: impl Fn() -> bool,
+    ) -> Result<String, Failure> {
+        let destination =
+            Destination::parse(to, self.card.agent_name()).map_err(|error| address_failure(&error))?;
+        let content = parse_content(content)?;
+        let cards = try_join_all(
+            destination
+                .others()
+                .iter()
+                .map(|name| self.registry.card_named(name)),
+        )
+        .await
+        .map_err(|error| registry_failure(&error))?;
+        let cards: Vec<AgentCard> = cards.into_iter().flatten().collect();
+        let membership = destination
+            .resolve(&self.card, &WireVersions::history(), |name| {
+                cards.iter().find(|card| card.agent_name() == name).cloned()
+            })
+            .map_err(|error| address_failure(&error))?;
+        if is_cancelled() {
+            return Err(Failure::new(
+                Operation::Send,
+                "closed",
+                "the send was cancelled before anything was recorded",
+            ));
+        }
+        let request_id = RequestId(self.requests.replace(self.requests.get() + 1));
+        let (answer, outcome) = oneshot::channel();
+        self.tell(Message::Send(
+            SendRequest {
+                request_id,
+                membership,
+                content,
+            },
+            answer,
+        ));
+        outcome
+            .await
+            .unwrap_or_else(|_| Err(closed(Operation::Send, "closed")))
+            .map(|post| post.to_string())
+    }
+
+    /// Takes the one subscription to deliveries.
+    pub(crate) fn subscribe(&self) -> Result<SubscriptionId, Failure> {
+        self.shared
+            .deliveries
+            .borrow_mut()
+            .subscribe()
+            .map_err(|error: AlreadyListening| {
+                Failure::new(Operation::Listen, "already-listening", error.to_string())
+            })
+    }
+
+    /// The subscription's next delivery; none when it has ended.
+    pub(crate) async fn next_delivery(&self, id: SubscriptionId) -> Option<Delivery> {
+        poll_fn(|context| self.shared.deliveries.borrow_mut().poll_next(id, context.waker())).await
+    }
+
+    /// Gives the subscription back.
+    pub(crate) fn unsubscribe(&self, id: SubscriptionId) {
+        self.shared.deliveries.borrow_mut().cancel(id);
+    }
+
+    /// Marks a delivery as accepted.
+    pub(crate) async fn acknowledge(&self, token: &str) -> Result<(), Failure> {
+        let token: DeliveryToken = token.parse().map_err(|_| {
+            Failure::new(
+                Operation::Acknowledge,
+                "unknown-delivery",
+                "the token is malformed",
+            )
+        })?;
+        let (answer, outcome) = oneshot::channel();
+        self.tell(Message::Acknowledge(token, answer));
+        outcome
+            .await
+            .unwrap_or_else(|_| Err(closed(Operation::Acknowledge, "persistence-failed")))
+    }
+
+    /// The certified posts at an address, as JSON.
+    pub(crate) async fn history(&self, address: &str) -> Result<String, Failure> {
+        let history = match self.read_history(address).await? {
+            Some(history) => {
+                history.map_err(|problem| Failure::new(Operation::History, "corrupt", problem))?
+            }
+            None => {
+                return Err(Failure::new(
+                    Operation::History,
+                    "not-found",
+                    "no conversation is held at this address",
+                ));
+            }
+        };
+        to_json(&owner_reads::entries(&history))
+    }
+
+    /// What comes of verifying the post at a position, as JSON.
+    pub(crate) async fn verify(&self, address: &str, position: usize) -> Result<String, Failure> {
+        let not_found = || Failure::new(Operation::History, "not-found", "there is no such post");
+        let verification = match self.read_history(address).await?.ok_or_else(not_found)? {
+            Ok(history) => owner_reads::verify(&history, position).ok_or_else(not_found)?,
+            Err(problem) => owner_reads::not_verified(problem),
+        };
+        to_json(&verification)
+    }
+
+    /// A conversation's history, read back from the store and verified; the problem where it does not verify.
+    async fn read_history(&self, address: &str) -> Result<Option<Result<history::History, String>>, Failure> {
+        let destination = Destination::parse(address, self.card.agent_name())
+            .map_err(|error| Failure::new(Operation::History, "invalid-address", error.to_string()))?;
+        let (answer, outcome) = oneshot::channel();
+        self.tell(Message::Locate(destination.canonical(), answer));
+        let conversation = outcome
+            .await
+            .map_err(|_| closed(Operation::History, "persistence-failed"))?;
+        let Some(conversation) = conversation else {
+            return Ok(None);
+        };
+        let rows =
+            self.store
+                .read(history::reads(&conversation))
+                .await
+                .map_err(|failure: StoreFailure| {
+                    let message = failure.to_string();
+                    Failure::new(Operation::History, "persistence-failed", message).because(failure.into())
+                })?;
+        let read = history::read(&rows, &conversation, &self.registry_key, &WireVersions::history());
+        Ok(read.map_err(|corruption| corruption.to_string()).transpose())
+    }
+
+    /// The held conversations, as JSON.
+    pub(crate) async fn conversations(&self) -> Result<String, Failure> {
+        let (answer, outcome) = oneshot::channel();
+        self.tell(Message::Conversations(answer));
+        outcome
+            .await
+            .map_err(|_| closed(Operation::History, "persistence-failed"))
+    }
+
+    /// The posts under way, as JSON.
+    pub(crate) fn open_posts(&self) -> Result<String, Failure> {
+        to_json(&*self.shared.open_posts.borrow())
+    }
+
+    /// Ends the endpoint; returns when the store is free.
+    pub(crate) async fn close(&self) {
+        if self.shared.is_closed.get() {
+            return;
+        }
+        let (ended, end) = oneshot::channel();
+        self.shared.closing.borrow_mut().push(ended);
+        self.tell(Message::Close);
+        // Dropped unsent means ended too.
+        let _ = end.await;
+    }
+
+    fn tell(&self, message: Message) {
+        // A driver that has ended drops the message, and with it whatever waits for an answer.
+        let _ = self.inbox.unbounded_send(message);
+    }
+}
+
+fn parse_content(json: &str) -> Result<Content, Failure> {
+    let invalid = |message: String| Failure::new(Operation::Send, "content-invalid", message);
+    let parts: Vec<ContentPart> = serde_json::from_str(json)
+        .map_err(|error| invalid(format!("the content is not a list of parts: {error}")))?;
+    Content::new(parts).map_err(|error| invalid(error.to_string()))
+}
+
+fn address_failure(error: &AddressError) -> Failure {
+    Failure::new(Operation::Send, error.refusal().code(), error.to_string())
+}
+
+fn registry_failure(error: &RegistryError) -> Failure {
+    match error {
+        RegistryError::Unreachable(call) if call.is_transient() => {
+            Failure::new(Operation::Send, "network-unavailable", error.to_string()).retryable()
+        }
+        RegistryError::Unreachable(_) | RegistryError::Untrusted(_) => {
+            Failure::new(Operation::Send, "certification-unavailable", error.to_string())
+        }
+        RegistryError::Store(failure) => {
+            Failure::new(Operation::Send, "persistence-failed", error.to_string())
+                .because(failure.clone().into())
+        }
+    }
+}
+
+fn engine_failure(error: &EngineOpenError) -> Failure {
+    match error {
+        EngineOpenError::Identity(_) => Failure::new(Operation::Open, "identity", error.to_string()),
+        EngineOpenError::Corrupt(_) => corrupt(error.to_string()),
+        EngineOpenError::OutboxTooOld { .. } => {
+            Failure::new(Operation::Store, "outbox-too-old", error.to_string())
+        }
+    }
+}
+
+fn closed(operation: Operation, code: &'static str) -> Failure {
+    Failure::new(operation, code, "the endpoint is closed")
+}
+
+fn to_json(value: &impl Serialize) -> Result<String, Failure> {
+    // Views are made of texts and numbers: their encoding cannot fail.
+    serde_json::to_string(value).map_err(|error| corrupt(error.to_string()))
+}

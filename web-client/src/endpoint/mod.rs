@@ -1,0 +1,22 @@
+//! One agent's endpoint: the engine between a store and a deployment.
+//!
+//! ```text
+//! JavaScript ── Handle ──┐                                   ┌── store (one strict transaction a batch)
+//! feed, timers, outcomes ┴─> inbox ─> Driver ─> engine ─> step ─┤
+//!                                                            └── effects: publish, watch, timers, deliveries
+//! ```
+//!
+//! [`driver`] is the only one that touches the engine, and it takes one message after another; nothing here holds a lock.
+//! May depend on: the engine, `store`, `transport`, `platform`, `failure`.
+
+mod deliveries;
+mod driver;
+mod handle;
+mod identity;
+mod invitations;
+mod owner_reads;
+mod progress;
+mod registry;
+
+pub(crate) use deliveries::SubscriptionId;
+pub(crate) use handle::{Handle, OpenOptions, open};
