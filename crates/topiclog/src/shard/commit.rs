@@ -38,6 +38,20 @@ use crate::{platform::ObjectPlatform, status};
 pub(super) struct Commit {
     queue: RefCell<Queue>,
     is_running: Cell<bool>,
+    /// Set when writes were lost: what is in memory may not be what is stored, until the platform restarts the object.
+    is_broken: Cell<bool>,
+}
+
+impl Commit {
+    /// Refuses everything once writes were lost.
+    pub(super) fn check(&self) -> Result<(), Status> {
+        if self.is_broken.get() {
+            return Err(Status::unavailable(
+                "this shard lost writes and is about to restart",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// The idempotency key: topic and hash.
@@ -120,7 +134,7 @@ impl<P: ObjectPlatform> Shard<P> {
             let running = Running(&shard.commit.is_running);
             loop {
                 let batch = shard.commit.queue.borrow_mut().take_batch();
-                if batch.is_empty() {
+                if batch.is_empty() || shard.commit.is_broken.get() {
                     break;
                 }
                 shard.commit_batch(batch).await;
@@ -174,10 +188,10 @@ impl<P: ObjectPlatform> Shard<P> {
             .sql()
             .transaction(|| self.insert_all(batch, batch_state))
             .map_err(|error: SqlError| status::from_sql_error(&error))?;
-        self.platform
-            .sync()
-            .await
-            .map_err(|error| outcome_unknown(&format!("what was stored may be lost: {error}")))?;
+        if let Err(error) = self.platform.sync().await {
+            self.commit.is_broken.set(true);
+            return Err(outcome_unknown(&format!("what was stored may be lost: {error}")));
+        }
         Ok(committed)
     }
 

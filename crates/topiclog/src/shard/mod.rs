@@ -111,6 +111,7 @@ impl<P: ObjectPlatform> Shard<P> {
     pub async fn alarm(self: Rc<Self>) {}
 
     async fn dispatch(self: &Rc<Self>, method: &str, request: &[u8]) -> Result<Vec<u8>, Status> {
+        self.commit.check()?;
         match method {
             "store" => self.store(request).await.map(|response| response.encode_to_vec()),
             "page" => self.page(request).await.map(|response| response.encode_to_vec()),

@@ -1,0 +1,12 @@
+//! The backend as its clients see it, on a deterministic platform: every behaviour with one shard and with four.
+
+mod birth;
+mod boundary;
+mod client;
+mod plans;
+mod publish;
+mod query;
+mod services;
+mod streams;
+mod streams_faults;
+mod world;
