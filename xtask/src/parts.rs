@@ -1,5 +1,9 @@
 //! The three parts that are built, and the order between them: the site bundles the client.
 
+use std::fs::{self, File, TryLockError};
+
+use anyhow::Context as _;
+
 use crate::{
     build::{self, WorkerArtifacts, WorkerOptions},
     cli::Part,
@@ -28,6 +32,7 @@ pub(crate) fn build(
     parts: &[Part],
     options: Options,
 ) -> anyhow::Result<()> {
+    let _turn = take_turn(workspace)?;
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     if wanted(Part::Worker) {
         worker(workspace, options)?;
@@ -42,12 +47,38 @@ pub(crate) fn build(
     Ok(())
 }
 
-/// Builds the worker.
+/// Builds the worker for tests, beside the real one.
 ///
 /// # Errors
 ///
 /// A step fails; the message says which.
-pub(crate) fn worker(workspace: &Workspace, options: Options) -> anyhow::Result<WorkerArtifacts> {
+pub(crate) fn build_test_worker(workspace: &Workspace) -> anyhow::Result<()> {
+    let _turn = take_turn(workspace)?;
+    worker(
+        workspace,
+        Options {
+            test_build: true,
+            debug: false,
+        },
+    )?;
+    Ok(())
+}
+
+/// Waits until no other process builds in this checkout: they would write the same files.
+fn take_turn(workspace: &Workspace) -> anyhow::Result<File> {
+    let folder = workspace.target();
+    fs::create_dir_all(&folder)?;
+    let path = folder.join("build.lock");
+    let lock = File::create(&path).with_context(|| format!("making {}", path.display()))?;
+    if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+        progress::step("waiting for another build in this checkout");
+        lock.lock()
+            .with_context(|| format!("waiting for {}", path.display()))?;
+    }
+    Ok(lock)
+}
+
+fn worker(workspace: &Workspace, options: Options) -> anyhow::Result<WorkerArtifacts> {
     build::worker(
         workspace.root(),
         WorkerOptions {

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use crate::progress;
+use crate::{children, progress};
 
 /// The target every wasm crate is compiled for.
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -63,7 +63,8 @@ impl WasmCrate<'_> {
         }
         let target = root.join("target");
         cargo.arg("--target-dir").arg(&target);
-        let status = cargo.status().context("cargo could not be run")?;
+        let what = format!("compiling {}", self.package);
+        let status = children::finish(&what, &mut cargo).context("cargo could not be run")?;
         if !status.success() {
             bail!("{} does not compile for {TARGET}", self.package);
         }
@@ -120,11 +121,13 @@ pub(super) fn npm_tool(root: &Path, name: &str, arguments: &[&std::ffi::OsStr]) 
     }
     let mut path = vec![modules.join("node").join("bin")];
     path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-    let status = Command::new(&tool)
+    let mut command = Command::new(&tool);
+    command
         .current_dir(root)
         .args(arguments)
         .env("PATH", env::join_paths(path)?)
-        .status()
+        .stdout(std::io::stderr());
+    let status = children::finish(name, &mut command)
         .with_context(|| format!("{} could not be run", tool.display()))?;
     if !status.success() {
         bail!("{name} failed");
