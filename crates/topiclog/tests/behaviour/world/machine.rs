@@ -52,13 +52,13 @@ impl Platform for Machine {
         to: ObjectName,
         method: &str,
         request: Vec<u8>,
-        _deadline_ms: u32,
+        deadline_ms: u32,
     ) -> Result<Vec<u8>, CallError> {
         self.object
             .wait_until_durable(&self.shared, &self.life)
             .await
             .map_err(|()| Self::broken())?;
-        self.shared.call(to, method, request).await
+        self.shared.call(to, method, request, deadline_ms).await
     }
 
     async fn connect(&self, _shard: u32) -> Result<Connection, CallError> {

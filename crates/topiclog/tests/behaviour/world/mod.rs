@@ -11,6 +11,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
     future::Future,
+    pin::pin,
     rc::Rc,
 };
 
@@ -19,6 +20,8 @@ use conclave_topiclog::{
     Backend, Configuration,
     platform::{CallError, ObjectName},
 };
+
+use futures_util::future::{Either, select};
 
 pub(crate) use executor::yield_now;
 pub(crate) use worker::Worker;
@@ -224,6 +227,11 @@ impl World {
     pub(crate) fn without_faults(&self) {
         *self.shared.message_fault.borrow_mut() = None;
         *self.shared.call_fault.borrow_mut() = None;
+        self.shared
+            .objects
+            .borrow()
+            .values()
+            .for_each(|object| object.spare_next_sync());
     }
 
     /// How many calls of a method were made to an object so far.
@@ -260,6 +268,11 @@ impl Shared {
         bytes.fill_with(|| self.next_random().to_le_bytes()[0]);
     }
 
+    pub(crate) async fn sleep_ms(&self, milliseconds: u64) {
+        let due = self.clock_ns.get() + milliseconds * 1_000_000;
+        self.executor.sleep_until(due).await;
+    }
+
     /// Lets others run for a short, random while.
     pub(crate) async fn dawdle(&self) {
         for _ in 0..self.next_random() % 4 {
@@ -273,6 +286,7 @@ impl Shared {
         to: ObjectName,
         method: &str,
         request: Vec<u8>,
+        deadline_ms: u32,
     ) -> Result<Vec<u8>, CallError> {
         self.calls.borrow_mut().push((to, method.to_owned()));
         let fate = match self.call_fault.borrow_mut().as_mut() {
@@ -291,7 +305,11 @@ impl Shared {
         if fate == CallFate::Repeat {
             drop(object.call(self, method, request));
         }
-        let answer = answer.await.map_err(|_| lost())?;
+        let deadline = pin!(self.sleep_ms(deadline_ms.into()));
+        let answer = match select(answer, deadline).await {
+            Either::Left((answer, _)) => answer.map_err(|_| lost())?,
+            Either::Right(_) => return Err(CallError::DeadlineExceeded { deadline_ms }),
+        };
         self.dawdle().await;
         match fate {
             CallFate::LoseAnswer => Err(lost()),

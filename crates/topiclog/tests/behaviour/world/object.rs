@@ -131,6 +131,10 @@ impl Object {
         self.is_sync_failing.set(true);
     }
 
+    pub(crate) fn spare_next_sync(&self) {
+        self.is_sync_failing.set(false);
+    }
+
     pub(crate) fn hold_syncs(&self, hold: bool) {
         self.are_syncs_held.set(hold);
         self.held.take().iter().for_each(Waker::wake_by_ref);

@@ -48,9 +48,9 @@ impl Platform for Worker {
         to: ObjectName,
         method: &str,
         request: Vec<u8>,
-        _deadline_ms: u32,
+        deadline_ms: u32,
     ) -> Result<Vec<u8>, CallError> {
-        self.shared.call(to, method, request).await
+        self.shared.call(to, method, request, deadline_ms).await
     }
 
     async fn connect(&self, shard: u32) -> Result<Connection, CallError> {
@@ -70,8 +70,7 @@ impl Platform for Worker {
     }
 
     async fn delay(&self, milliseconds: u32) {
-        let due = self.shared.clock_ns.get() + u64::from(milliseconds) * 1_000_000;
-        self.shared.executor.sleep_until(due).await;
+        self.shared.sleep_ms(milliseconds.into()).await;
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {
