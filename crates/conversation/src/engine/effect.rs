@@ -142,7 +142,7 @@ pub enum UnavailableReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Offer an envelope to the Router.
-    Transmit(Transmit),
+    Transmit(Box<Transmit>),
     /// Read a feed from after a position (none: from its beginning). Asked again, it means the same reading.
     Watch {
         /// The feed.

@@ -121,11 +121,11 @@ pub enum Input {
         router_instance_id: RouterInstanceId,
     },
     /// A conversation's feed brought a message.
-    Delivered(Delivered),
+    Delivered(Box<Delivered>),
     /// The feed of invitations brought a message.
-    InvitationDelivered(InvitationDelivered),
+    InvitationDelivered(Box<InvitationDelivered>),
     /// The host posts.
-    Send(SendRequest),
+    Send(Box<SendRequest>),
     /// The host accepted a delivery.
     Acknowledge {
         /// The delivery's token.

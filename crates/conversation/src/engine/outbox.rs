@@ -293,7 +293,7 @@ impl Queue {
     ) {
         let Some(first) = self.pending.front() else { return };
         self.drain = Drain::InFlight { mode, attempts };
-        draft.effect(Effect::Transmit(Transmit {
+        draft.effect(Effect::Transmit(Box::new(Transmit {
             outbound_id: first.outbound_id,
             mode,
             expected_router_instance_id,
@@ -304,7 +304,7 @@ impl Queue {
                 .iter()
                 .filter_map(|invitation| transmit(invitation, membership))
                 .collect(),
-        }));
+        })));
     }
 }
 

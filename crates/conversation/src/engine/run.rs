@@ -105,9 +105,9 @@ impl Engine {
     fn take(&mut self, input: Input, draft: &mut Draft<'_>) {
         match input {
             Input::RouterInstance { router_instance_id } => self.attach(router_instance_id, draft),
-            Input::Delivered(delivered) => self.deliver(delivered, draft),
-            Input::InvitationDelivered(delivered) => self.deliver_invitation(delivered, draft),
-            Input::Send(request) => self.send(request, draft),
+            Input::Delivered(delivered) => self.deliver(*delivered, draft),
+            Input::InvitationDelivered(delivered) => self.deliver_invitation(*delivered, draft),
+            Input::Send(request) => self.send(*request, draft),
             Input::Acknowledge { delivery_token } => self.acknowledge(delivery_token, draft),
             Input::Timer(timer) => self.timer(timer, draft),
             Input::SendOutcome { outbound_id, outcome } => self.outcome(outbound_id, outcome, draft),
@@ -259,6 +259,9 @@ impl Engine {
                 conversation.send_copy(action_hash, &mut self.shared, draft);
             }
             conversation.resend_evidence(&pending, &mut self.shared, draft);
+            if let Some(locked) = conversation.locked {
+                conversation.evaluate(locked, &mut self.shared, draft);
+            }
             conversation.resume_proposal(&pending, &mut self.shared, draft);
         }
     }

@@ -1,0 +1,11 @@
+//! The engine through its own doors: several engines, each over a store in memory, around an ordered Router.
+
+mod authoring;
+mod certification;
+mod crashes;
+mod delivering;
+mod deviating;
+mod sending;
+mod starting;
+mod watching;
+mod world;

@@ -1,0 +1,386 @@
+//! The outbox: how an envelope is offered to the Router, and what each outcome means.
+
+use conclave_conversation::engine::timing::{
+    ATTACH_WAIT_MS, RECONNECT_BASE_MS, RECONNECT_MAX_MS, SEND_ATTEMPT_SPACING_MS, SEND_ATTEMPTS_MAX,
+};
+use conclave_conversation::engine::{
+    ConversationStatus, Fatal, Input, RouterFault, SendError, SendMode, SendOutcome, TimerId, Transmit,
+    UnavailableReason,
+};
+use conclave_conversation::store::rows::OutboundRow;
+use conclave_conversation::test_support::router_instance;
+use conclave_harness::SignedMessageDigest;
+
+use crate::world::World;
+
+/// A world in which member 0 has one envelope in flight: its GENESIS proposal.
+fn sending() -> World {
+    let mut world = World::new(2);
+    let pair = world.everyone();
+    world.send(0, &pair, "hello");
+    assert_eq!(world.members[0].transmits.len(), 1);
+    world
+}
+
+fn outbound(world: &World) -> Vec<OutboundRow> {
+    world.members[0].store.snapshot().rows().unwrap()
+}
+
+fn drain_timer(world: &World) -> TimerId {
+    TimerId::Drain(*world.everyone().conversation_id())
+}
+
+fn accepted(transmit: &Transmit) -> SendOutcome {
+    SendOutcome::Accepted {
+        router_instance_id: transmit.expected_router_instance_id,
+        digest: transmit.message.digest(),
+    }
+}
+
+fn lost(_: &Transmit) -> SendOutcome {
+    SendOutcome::TransportFailure
+}
+
+// CONV-H01
+#[test]
+fn an_envelope_is_offered_as_initial_once_and_as_retry_ever_after_across_restarts() {
+    let mut world = sending();
+    let row = outbound(&world).remove(0);
+    assert!(row.attempted, "the first attempt is durable before it is made");
+    let first = world.answer(0, lost);
+    assert_eq!(first.mode, SendMode::Initial);
+    for _ in 0..3 {
+        world.restart(0);
+        let again = world.answer(0, lost);
+        assert_eq!(again.mode, SendMode::Retry);
+        assert_eq!(again.message, first.message, "never signed again");
+        assert_eq!(again.invitations, first.invitations);
+        assert_eq!(
+            outbound(&world)[0].canonical_signed_message,
+            row.canonical_signed_message
+        );
+    }
+    world.restart(0);
+    let last = world.answer(0, accepted);
+    assert!(
+        outbound(&world)
+            .iter()
+            .all(|left| left.outbound_id != row.outbound_id)
+    );
+    // The outcome again: nothing is in flight under this id, so nothing happens.
+    let before = world.members[0].store.snapshot();
+    let outcome = accepted(&last);
+    world.handle(
+        0,
+        Input::SendOutcome {
+            outbound_id: last.outbound_id,
+            outcome,
+        },
+    );
+    assert_eq!(world.members[0].store.snapshot(), before);
+}
+
+// CONV-H04, CONV-H05
+#[test]
+fn an_acceptance_of_other_bytes_or_by_another_instance_stops_the_engine_and_keeps_the_envelope() {
+    let cases: [(RouterFault, fn(&Transmit) -> SendOutcome); 2] = [
+        (RouterFault::OtherDigest, |transmit| SendOutcome::Accepted {
+            router_instance_id: transmit.expected_router_instance_id,
+            digest: SignedMessageDigest::from_bytes([1; 32]),
+        }),
+        (RouterFault::OtherInstance, |transmit| SendOutcome::Accepted {
+            router_instance_id: router_instance(9),
+            digest: transmit.message.digest(),
+        }),
+    ];
+    for (fault, outcome) in cases {
+        let mut world = sending();
+        let before = outbound(&world);
+        let sent = world.answer(0, outcome);
+        expect_breach(&mut world, &sent, fault);
+        assert_eq!(outbound(&world), before);
+    }
+}
+
+fn expect_breach(world: &mut World, sent: &Transmit, fault: RouterFault) {
+    let reason = Fatal::RouterContract {
+        outbound_id: sent.outbound_id,
+        what: fault,
+    };
+    assert_eq!(world.members[0].fatal, Some(reason.clone()));
+    assert!(world.members[0].transmits.is_empty());
+    let pair = world.everyone();
+    let refused = world.send(0, &pair, "after the end");
+    assert_eq!(world.members[0].sent[&refused], Err(SendError::Stopped(reason)));
+}
+
+// CONV-H06
+#[test]
+fn a_lost_retry_identity_is_answered_with_the_same_bytes_as_initial() {
+    let mut world = sending();
+    let first = world.answer(0, lost);
+    assert!(world.next_timer());
+    let retry = world.answer(0, |_| SendOutcome::RetryIdentityUnknown);
+    assert_eq!(retry.mode, SendMode::Retry);
+    let again = world.answer(0, accepted);
+    assert_eq!(again.mode, SendMode::Initial);
+    assert_eq!(again.message, first.message);
+    assert!(outbound(&world).is_empty());
+}
+
+// CONV-H07
+#[test]
+fn a_conflict_to_an_initial_is_settled_by_one_retry_that_spends_no_attempt() {
+    let mut world = sending();
+    world.answer(0, |_| SendOutcome::IdempotencyConflict);
+    let retry = world.answer(0, |_| SendOutcome::RetryIdentityUnknown);
+    assert_eq!(retry.mode, SendMode::Retry);
+    // Attempts so far: the initial, and the initial that follows the lost identity. One is left.
+    world.answer(0, |_| SendOutcome::IdempotencyConflict);
+    world.answer(0, |_| SendOutcome::RetryIdentityUnknown);
+    let last = world.answer(0, accepted);
+    assert_eq!(last.mode, SendMode::Initial);
+    assert!(outbound(&world).is_empty());
+    assert_eq!(world.members[0].fatal, None);
+}
+
+// CONV-H08
+#[test]
+fn alternating_conflicts_and_lost_identities_end_at_the_bound_and_the_next_drain_begins_with_retry() {
+    let mut world = sending();
+    for _ in 0..SEND_ATTEMPTS_MAX {
+        let initial = world.answer(0, |_| SendOutcome::IdempotencyConflict);
+        assert_eq!(initial.mode, SendMode::Initial);
+        let retry = world.answer(0, |_| SendOutcome::RetryIdentityUnknown);
+        assert_eq!(retry.mode, SendMode::Retry);
+    }
+    assert!(world.members[0].transmits.is_empty());
+    assert_eq!(outbound(&world).len(), 1, "the envelope stays pending");
+    let at_ms = world.members[0].timers[&drain_timer(&world)];
+    assert!(at_ms > world.now_ms);
+    world.members[0]
+        .timers
+        .retain(|timer, _| matches!(timer, TimerId::Drain(_)));
+    assert!(world.next_timer());
+    assert_eq!(world.answer(0, accepted).mode, SendMode::Retry);
+}
+
+// CONV-H09
+#[test]
+fn a_conflict_to_a_retry_a_lost_identity_to_an_initial_and_an_invalid_message_fail_closed() {
+    let mut world = sending();
+    let sent = world.answer(0, |_| SendOutcome::RetryIdentityUnknown);
+    expect_breach(&mut world, &sent, RouterFault::IdentityUnknownToInitial);
+    assert_eq!(outbound(&world).len(), 1);
+
+    let mut world = sending();
+    let sent = world.answer(0, |_| SendOutcome::MessageInvalid);
+    expect_breach(&mut world, &sent, RouterFault::MessageInvalid);
+    assert_eq!(outbound(&world).len(), 1);
+
+    let mut world = sending();
+    world.answer(0, |_| SendOutcome::IdempotencyConflict);
+    let sent = world.answer(0, |_| SendOutcome::IdempotencyConflict);
+    expect_breach(&mut world, &sent, RouterFault::ConflictToRetry);
+    assert_eq!(outbound(&world).len(), 1);
+}
+
+// CONV-H10
+#[test]
+fn one_envelope_of_a_conversation_is_in_flight_and_order_is_kept() {
+    let mut world = sending();
+    world.settle();
+    let pair = world.everyone();
+    world.send(0, &pair, "next");
+    assert_eq!(world.members[0].transmits.len(), 1, "the head first");
+    let head = world.members[0].transmits[0].outbound_id;
+    // What wakes the outbox meanwhile begins nothing twice.
+    let router_instance_id = world.router.instance;
+    world.handle(0, Input::RouterInstance { router_instance_id });
+    world.handle(0, Input::Timer(drain_timer(&world)));
+    assert_eq!(world.members[0].transmits.len(), 1);
+    assert_eq!(world.answer(0, accepted).outbound_id, head);
+    assert_eq!(world.members[0].transmits.len(), 1, "then the proposal");
+    // A late outcome of the head does not end the proposal.
+    world.handle(
+        0,
+        Input::SendOutcome {
+            outbound_id: head,
+            outcome: SendOutcome::MessageInvalid,
+        },
+    );
+    assert_eq!(world.members[0].fatal, None);
+    assert_eq!(outbound(&world).len(), 1);
+}
+
+#[test]
+fn a_drain_makes_three_attempts_and_the_next_ones_wait_ever_longer() {
+    let mut world = sending();
+    world.members[0].timers.clear();
+    let mut attempts = 0;
+    let mut waits = Vec::new();
+    for _ in 0..10 {
+        for attempt in 1..=SEND_ATTEMPTS_MAX {
+            world.answer(0, lost);
+            attempts += 1;
+            let wait = world.members[0].timers[&drain_timer(&world)] - world.now_ms;
+            if attempt < SEND_ATTEMPTS_MAX {
+                assert_eq!(wait, SEND_ATTEMPT_SPACING_MS);
+            } else {
+                waits.push(wait);
+            }
+            assert!(world.next_timer());
+        }
+    }
+    assert_eq!(attempts, 10 * SEND_ATTEMPTS_MAX);
+    assert!(waits[0] >= RECONNECT_BASE_MS * 4 / 5 && waits[0] <= RECONNECT_BASE_MS * 6 / 5);
+    assert!(waits.iter().all(|wait| *wait <= RECONNECT_MAX_MS * 6 / 5));
+    assert!(waits[9] >= RECONNECT_MAX_MS * 4 / 5);
+    world.answer(0, accepted);
+    world.settle();
+}
+
+#[test]
+fn a_reattached_transport_does_not_wait_for_the_next_drain() {
+    let mut world = sending();
+    world.members[0].timers.clear();
+    for _ in 1..SEND_ATTEMPTS_MAX {
+        world.answer(0, lost);
+        assert!(world.next_timer());
+    }
+    world.answer(0, lost);
+    assert!(world.members[0].transmits.is_empty());
+    world.attach(0);
+    assert_eq!(world.members[0].transmits.len(), 1);
+    assert!(!world.members[0].timers.contains_key(&drain_timer(&world)));
+}
+
+// CONV-H14
+#[test]
+fn a_send_before_attachment_waits_for_it_or_for_its_bound() {
+    let mut world = World::detached(2);
+    let pair = world.everyone();
+    let request = world.send(0, &pair, "early");
+    assert!(world.members[0].sent.is_empty() && world.members[0].bound.is_empty());
+    world.attach(0);
+    world.attach(1);
+    world.settle();
+    assert!(world.members[0].sent[&request].is_ok());
+
+    let mut world = World::detached(2);
+    let request = world.send(0, &pair, "too early");
+    assert!(world.next_timer());
+    assert_eq!(world.now_ms, 1_000_000 + ATTACH_WAIT_MS);
+    assert_eq!(
+        world.members[0].sent[&request],
+        Err(SendError::NetworkUnavailable)
+    );
+    world.attach(0);
+    assert!(
+        world.members[0].transmits.is_empty(),
+        "what was given up is not sent"
+    );
+    assert!(world.members[0].bound.is_empty());
+}
+
+// CONV-H17
+#[test]
+fn a_cold_start_with_a_pending_proposal_sends_it_once_attached_under_one_action() {
+    let mut world = sending();
+    world.transmit_and_lose_the_answer(0);
+    world.crash(0);
+    world.open(0);
+    assert!(
+        world.members[0].transmits.is_empty(),
+        "not before the Router is reached"
+    );
+    world.attach(0);
+    world.settle();
+    let pair = world.everyone();
+    assert_eq!(world.chain(0, &pair).len(), 1);
+    assert_eq!(world.chain(1, &pair), world.chain(0, &pair));
+    assert_eq!(
+        world.count(&pair, "proposal"),
+        1,
+        "the pending envelope was the proposal"
+    );
+    world.check(&pair);
+}
+
+#[test]
+fn a_lost_answer_is_asked_for_again_and_the_message_is_ordered_once() {
+    let mut world = sending();
+    let pair = world.everyone();
+    world.transmit_and_lose_the_answer(0);
+    world.run_out();
+    assert_eq!(world.count(&pair, "proposal"), 1);
+    assert_eq!(world.chain(1, &pair).len(), 1);
+}
+
+#[test]
+fn an_evicted_message_is_appended_again_and_changes_nothing() {
+    let mut world = sending();
+    let pair = world.everyone();
+    world.transmit_and_lose_the_answer(0);
+    world.router.forget();
+    world.run_out();
+    assert_eq!(world.count(&pair, "proposal"), 2);
+    assert_eq!(world.chain(1, &pair).len(), 1);
+    world.check(&pair);
+}
+
+// A conversation whose Router instance changed waits, visibly, for the recovery that this release does not have.
+#[test]
+fn a_restarted_router_makes_its_conversations_visibly_unavailable_and_nothing_is_sent_or_signed() {
+    let mut world = World::new(3);
+    let everyone = world.everyone();
+    let pair = world.membership(&[0, 1]);
+    world.send(0, &everyone, "before");
+    world.settle();
+    world.router.instance = router_instance(1);
+    let request = world.send(1, &everyone, "during");
+    world.settle();
+    let conversation = *everyone.conversation_id();
+    let (anchored, current) = (router_instance(0), router_instance(1));
+    let reason = UnavailableReason::RouterInstanceChanged { anchored, current };
+    assert_eq!(
+        world.members[1].status[&conversation],
+        ConversationStatus::Unavailable { reason }
+    );
+    assert!(
+        !world.members[1].sent.contains_key(&request),
+        "a bound post waits"
+    );
+    assert_eq!(outbound_of(&world, 1), 2, "and so does its envelope");
+    let ordered = world.router.log.len();
+    world.run_out();
+    world.restart(1);
+    world.run_out();
+    assert_eq!(world.router.log.len(), ordered);
+    assert_eq!(
+        world.members[1].status[&conversation],
+        ConversationStatus::Unavailable { reason }
+    );
+    let refused = world.send(1, &everyone, "after");
+    assert_eq!(
+        world.members[1].sent[&refused],
+        Err(SendError::Unavailable(reason))
+    );
+    // Another conversation, founded under the new instance, is not held.
+    for member in [0, 1] {
+        world.attach(member);
+    }
+    let other = world.send(0, &pair, "elsewhere");
+    world.settle();
+    assert!(world.members[0].sent[&other].is_ok());
+    assert_eq!(world.chain(1, &pair).len(), 1);
+}
+
+fn outbound_of(world: &World, member: usize) -> usize {
+    world.members[member]
+        .store
+        .snapshot()
+        .rows::<OutboundRow>()
+        .unwrap()
+        .len()
+}

@@ -1,0 +1,730 @@
+//! A small world for engines: members with stores, hosts and timers, and one Router with an order that can be made to
+//! lose answers. Everything is deterministic and under the test's control.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use conclave_conversation::engine::{
+    Context, ConversationStatus, Delivered, Delivery, Effect, Engine, Fatal, Feed, Ignored, Input,
+    InvitationDelivered, Local, RequestId, SendError, SendMode, SendOutcome, SendRequest, SentPost, Stage,
+    Step, TimerId, Transmit, history,
+};
+use conclave_conversation::membership::Membership;
+use conclave_conversation::outer_message::{open_outer_message, seal_outer_message};
+use conclave_conversation::store::{MemoryStore, Transition};
+use conclave_conversation::test_support::{self, Agent, router_instance};
+use conclave_conversation::values::{
+    ActionHash, Content, ConversationId, DirectPacket, EvidenceStatement, Plaintext, PostId, RecordHash,
+};
+use conclave_harness::randomness::SeededRandomness;
+use conclave_harness::{
+    AgentId, EncodedSignedMessage, MessageId, RouterInstanceId, SignedMessage, WireVersions,
+};
+
+/// One ordered message.
+#[derive(Clone)]
+pub struct Ordered {
+    pub feed: OrderedFeed,
+    pub position: u64,
+    pub message: EncodedSignedMessage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OrderedFeed {
+    Conversation(ConversationId),
+    Welcome(AgentId),
+}
+
+/// The Router: one order, idempotent by sender and message id while it remembers.
+pub struct Router {
+    pub instance: RouterInstanceId,
+    pub log: Vec<Ordered>,
+    known: BTreeMap<(AgentId, MessageId), EncodedSignedMessage>,
+}
+
+impl Router {
+    pub fn append(&mut self, feed: OrderedFeed, message: EncodedSignedMessage) {
+        let position = self.log.len() as u64 + 1;
+        self.log.push(Ordered {
+            feed,
+            position,
+            message,
+        });
+    }
+
+    /// Forgets every retry identity, as eviction does.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    fn send(&mut self, transmit: &Transmit) -> SendOutcome {
+        if transmit.expected_router_instance_id != self.instance {
+            return SendOutcome::RouterRestarted {
+                router_instance_id: self.instance,
+            };
+        }
+        let key = (transmit.message.sender(), transmit.message.message_id());
+        let accepted = SendOutcome::Accepted {
+            router_instance_id: self.instance,
+            digest: transmit.message.digest(),
+        };
+        match (self.known.get(&key), transmit.mode) {
+            (Some(known), SendMode::Retry) if *known == transmit.message => accepted,
+            (Some(_), _) => SendOutcome::IdempotencyConflict,
+            (None, SendMode::Retry) => SendOutcome::RetryIdentityUnknown,
+            (None, SendMode::Initial) => {
+                self.known.insert(key, transmit.message.clone());
+                self.append(
+                    OrderedFeed::Conversation(transmit.conversation_id),
+                    transmit.message.clone(),
+                );
+                for invitation in &transmit.invitations {
+                    let message = EncodedSignedMessage::from_canonical_bytes(&invitation.message)
+                        .expect("an invitation");
+                    self.append(OrderedFeed::Welcome(invitation.recipient_agent_id), message);
+                }
+                accepted
+            }
+        }
+    }
+}
+
+/// One agent with its engine, its store, its host and its timers.
+pub struct Member {
+    pub agent: Agent,
+    pub store: MemoryStore,
+    pub engine: Option<Engine>,
+    pub randomness: SeededRandomness,
+    /// Whether the transport works.
+    pub online: bool,
+    pub transmits: VecDeque<Transmit>,
+    /// For each feed read: the last position handed over.
+    pub feeds: BTreeMap<Feed, u64>,
+    pub timers: BTreeMap<TimerId, u64>,
+    /// Everything the host was given, in order, repetitions after restarts included.
+    pub delivered: Vec<Delivery>,
+    pub acknowledged: BTreeSet<String>,
+    pub sent: BTreeMap<RequestId, Result<SentPost, SendError>>,
+    pub bound: BTreeMap<RequestId, PostId>,
+    pub progress: Vec<(PostId, Stage)>,
+    pub ignored: Vec<Ignored>,
+    pub status: BTreeMap<ConversationId, ConversationStatus>,
+    pub fatal: Option<Fatal>,
+    /// Transitions of every committed step.
+    pub committed: Vec<Vec<Transition>>,
+}
+
+impl Member {
+    pub fn local(&self) -> Local {
+        let mut local = Local::new(
+            self.agent.card.clone(),
+            self.agent.key.clone(),
+            test_support::registry(),
+        );
+        local.history = test_support::history();
+        local
+    }
+
+    pub fn id(&self) -> AgentId {
+        self.agent.id()
+    }
+
+    /// The texts of everything the host was given.
+    pub fn texts(&self) -> Vec<String> {
+        self.delivered
+            .iter()
+            .map(|delivery| text_of(&delivery.canonical_message))
+            .collect()
+    }
+}
+
+pub fn text_of(canonical_message: &str) -> String {
+    let message: serde_json::Value = serde_json::from_str(canonical_message).expect("a message");
+    message["content"][0]["text"].as_str().expect("a text").to_owned()
+}
+
+pub struct World {
+    pub now_ms: u64,
+    pub router: Router,
+    pub members: Vec<Member>,
+    next_request: u64,
+}
+
+impl World {
+    /// Agents `0..members`, attached to the Router.
+    pub fn new(members: usize) -> Self {
+        let mut world = Self::detached(members);
+        for member in 0..members {
+            world.attach(member);
+        }
+        world
+    }
+
+    /// Agents `0..members`, not attached yet.
+    pub fn detached(members: usize) -> Self {
+        let router = Router {
+            instance: router_instance(0),
+            log: Vec::new(),
+            known: BTreeMap::new(),
+        };
+        let members = (0..members).map(|number| Member {
+            agent: Agent::new(number),
+            store: MemoryStore::new(),
+            engine: None,
+            randomness: SeededRandomness::new(number as u64),
+            online: true,
+            transmits: VecDeque::new(),
+            feeds: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            delivered: Vec::new(),
+            acknowledged: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            bound: BTreeMap::new(),
+            progress: Vec::new(),
+            ignored: Vec::new(),
+            status: BTreeMap::new(),
+            fatal: None,
+            committed: Vec::new(),
+        });
+        let mut world = World {
+            now_ms: 1_000_000,
+            router,
+            members: members.collect(),
+            next_request: 0,
+        };
+        for member in 0..world.members.len() {
+            world.open(member);
+        }
+        world
+    }
+
+    /// The membership of some members.
+    pub fn membership(&self, members: &[usize]) -> Membership {
+        let cards = members
+            .iter()
+            .map(|member| self.members[*member].agent.card.clone())
+            .collect();
+        Membership::from_cards(cards, &test_support::history()).expect("a membership")
+    }
+
+    pub fn everyone(&self) -> Membership {
+        self.membership(&(0..self.members.len()).collect::<Vec<_>>())
+    }
+
+    // ── engines ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Opens a member's engine from its store.
+    pub fn open(&mut self, member: usize) {
+        let this = &mut self.members[member];
+        this.transmits.clear();
+        this.feeds.clear();
+        this.timers.clear();
+        let local = this.local();
+        let context = Context {
+            now_ms: self.now_ms,
+            randomness: &mut this.randomness,
+        };
+        let (engine, step) =
+            Engine::open(local, &this.store.snapshot(), context).unwrap_or_else(|error| panic!("{error}"));
+        this.engine = Some(engine);
+        self.commit(member, step);
+    }
+
+    pub fn attach(&mut self, member: usize) {
+        let router_instance_id = self.router.instance;
+        self.handle(member, Input::RouterInstance { router_instance_id });
+    }
+
+    /// A crash and a restart: whatever was not committed is gone, and so is everything in memory.
+    pub fn restart(&mut self, member: usize) {
+        self.crash(member);
+        self.open(member);
+        self.attach(member);
+    }
+
+    pub fn crash(&mut self, member: usize) {
+        let this = &mut self.members[member];
+        this.engine = None;
+        this.transmits.clear();
+        this.feeds.clear();
+        this.timers.clear();
+    }
+
+    /// One input, its commit and its effects.
+    pub fn handle(&mut self, member: usize, input: Input) {
+        let step = self.step(member, input);
+        self.commit(member, step);
+    }
+
+    /// One input, without its commit.
+    pub fn step(&mut self, member: usize, input: Input) -> Step {
+        let this = &mut self.members[member];
+        let context = Context {
+            now_ms: self.now_ms,
+            randomness: &mut this.randomness,
+        };
+        this.engine
+            .as_mut()
+            .expect("an open engine")
+            .handle(input, context)
+    }
+
+    /// Commits a step and carries out its effects.
+    pub fn commit(&mut self, member: usize, step: Step) {
+        let this = &mut self.members[member];
+        this.store.apply(&step.transitions).unwrap_or_else(|error| {
+            panic!("member {member}: {error}; the step was {:?}", step.transitions);
+        });
+        if !step.transitions.is_empty() {
+            this.committed.push(step.transitions);
+        }
+        this.ignored.extend(step.ignored);
+        for effect in step.effects {
+            self.carry_out(member, effect);
+        }
+    }
+
+    fn carry_out(&mut self, member: usize, effect: Effect) {
+        let this = &mut self.members[member];
+        match effect {
+            Effect::Transmit(transmit) => this.transmits.push_back(*transmit),
+            Effect::Watch { feed, after } => {
+                this.feeds.entry(feed).or_insert(after.unwrap_or(0));
+            }
+            Effect::Unwatch { feed } => {
+                this.feeds.remove(&feed);
+            }
+            Effect::SetTimer { id, at_ms } => {
+                this.timers.insert(id, at_ms);
+            }
+            Effect::CancelTimer { id } => {
+                this.timers.remove(&id);
+            }
+            Effect::Bound {
+                request_id, post_id, ..
+            } => {
+                this.bound.insert(request_id, post_id);
+            }
+            Effect::Sent { request_id, result } => {
+                let before = this.sent.insert(request_id, result);
+                assert!(before.is_none(), "a send ends once");
+            }
+            Effect::Deliver(delivery) => this.delivered.push(delivery),
+            Effect::Acknowledged { .. } => {}
+            Effect::Progress { post_id, stage, .. } => this.progress.push((post_id, stage)),
+            Effect::ConversationState {
+                conversation_id,
+                status,
+            } => {
+                this.status.insert(conversation_id, status);
+            }
+            Effect::Fatal { reason } => this.fatal = Some(reason),
+        }
+    }
+
+    // ── the host ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Posts a text.
+    pub fn send(&mut self, member: usize, membership: &Membership, text: &str) -> RequestId {
+        self.next_request += 1;
+        let request_id = RequestId(self.next_request);
+        let content = Content::text(text).expect("content");
+        let request = SendRequest {
+            request_id,
+            membership: membership.clone(),
+            content,
+        };
+        self.handle(member, Input::Send(Box::new(request)));
+        request_id
+    }
+
+    pub fn acknowledge(&mut self, member: usize, delivery: &Delivery) {
+        self.members[member]
+            .acknowledged
+            .insert(delivery.delivery_token.to_string());
+        self.handle(
+            member,
+            Input::Acknowledge {
+                delivery_token: delivery.delivery_token,
+            },
+        );
+    }
+
+    // ── time and transport ──────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The Router answers a member's first transmission. False when there is none.
+    pub fn transmit_one(&mut self, member: usize) -> bool {
+        let Some(transmit) = self.members[member].transmits.pop_front() else {
+            return false;
+        };
+        let outcome = if self.members[member].online {
+            self.router.send(&transmit)
+        } else {
+            SendOutcome::TransportFailure
+        };
+        self.handle(
+            member,
+            Input::SendOutcome {
+                outbound_id: transmit.outbound_id,
+                outcome,
+            },
+        );
+        true
+    }
+
+    /// The Router orders a member's first transmission, and the answer is lost.
+    pub fn transmit_and_lose_the_answer(&mut self, member: usize) {
+        let transmit = self.members[member]
+            .transmits
+            .pop_front()
+            .expect("a transmission");
+        self.router.send(&transmit);
+        let outcome = SendOutcome::TransportFailure;
+        self.handle(
+            member,
+            Input::SendOutcome {
+                outbound_id: transmit.outbound_id,
+                outcome,
+            },
+        );
+    }
+
+    /// Answers a member's first transmission with any outcome.
+    pub fn answer(&mut self, member: usize, outcome: impl FnOnce(&Transmit) -> SendOutcome) -> Transmit {
+        let transmit = self.members[member]
+            .transmits
+            .pop_front()
+            .expect("a transmission");
+        let outcome = outcome(&transmit);
+        self.handle(
+            member,
+            Input::SendOutcome {
+                outbound_id: transmit.outbound_id,
+                outcome,
+            },
+        );
+        transmit
+    }
+
+    /// Hands a member the next message of one of its feeds. False when it has read everything.
+    pub fn deliver_one(&mut self, member: usize) -> bool {
+        let this = &self.members[member];
+        if !this.online || this.engine.is_none() {
+            return false;
+        }
+        let next = self.router.log.iter().find(|ordered| {
+            feed_of(ordered, this.id())
+                .is_some_and(|feed| this.feeds.get(&feed).is_some_and(|read| ordered.position > *read))
+        });
+        let Some(ordered) = next.cloned() else {
+            return false;
+        };
+        self.deliver(member, &ordered);
+        true
+    }
+
+    /// Hands a member one message, wherever it stands.
+    pub fn deliver(&mut self, member: usize, ordered: &Ordered) {
+        let feed = feed_of(ordered, self.members[member].id()).expect("a message for the member");
+        self.members[member].feeds.insert(feed, ordered.position);
+        let input = self.input(ordered);
+        self.handle(member, input);
+    }
+
+    /// A message as the transport hands it over.
+    pub fn input(&self, ordered: &Ordered) -> Input {
+        let (message, position) = (Some(ordered.message.clone()), ordered.position);
+        let router_instance_id = self.router.instance;
+        match ordered.feed {
+            OrderedFeed::Conversation(conversation_id) => Input::Delivered(Box::new(Delivered {
+                conversation_id,
+                message,
+                position,
+                router_instance_id,
+            })),
+            OrderedFeed::Welcome(_) => {
+                let sender = ordered.message.sender();
+                let sender_card = self
+                    .members
+                    .iter()
+                    .find(|other| other.id() == sender)
+                    .map(|other| other.agent.card.clone());
+                Input::InvitationDelivered(Box::new(InvitationDelivered {
+                    message,
+                    sender_card,
+                    position,
+                    router_instance_id,
+                }))
+            }
+        }
+    }
+
+    /// Lets everything happen that needs no timer, fairly, until nothing does.
+    pub fn settle(&mut self) {
+        for _ in 0..100_000 {
+            let mut moved = false;
+            for member in 0..self.members.len() {
+                if self.members[member].engine.is_none() {
+                    continue;
+                }
+                moved |= self.transmit_one(member);
+                moved |= self.deliver_one(member);
+            }
+            if !moved {
+                return;
+            }
+        }
+        panic!("the world does not settle");
+    }
+
+    /// Moves the clock to the next timer of any member and lets it go off. False when there is none.
+    pub fn next_timer(&mut self) -> bool {
+        let next = (0..self.members.len())
+            .filter(|member| self.members[*member].engine.is_some())
+            .flat_map(|member| {
+                self.members[member]
+                    .timers
+                    .iter()
+                    .map(move |(id, at_ms)| (*at_ms, member, *id))
+            })
+            .min();
+        let Some((at_ms, member, id)) = next else {
+            return false;
+        };
+        self.now_ms = self.now_ms.max(at_ms);
+        self.members[member].timers.remove(&id);
+        self.handle(member, Input::Timer(id));
+        true
+    }
+
+    /// Lets everything happen, timers included, until no timer is left.
+    pub fn run_out(&mut self) {
+        for _ in 0..10_000 {
+            self.settle();
+            if !self.next_timer() {
+                return;
+            }
+        }
+        panic!("the timers do not run out");
+    }
+
+    // ── what members sent ───────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Every ordered message of a conversation, opened as its sender, who is a recipient.
+    pub fn opened(&self, membership: &Membership) -> Vec<(usize, Plaintext)> {
+        let conversation = OrderedFeed::Conversation(*membership.conversation_id());
+        self.router
+            .log
+            .iter()
+            .filter(|ordered| ordered.feed == conversation)
+            .filter_map(|ordered| {
+                let sender = self
+                    .members
+                    .iter()
+                    .position(|member| member.id() == ordered.message.sender())?;
+                let agent = &self.members[sender].agent;
+                let live = WireVersions::live();
+                let outer =
+                    open_outer_message(&ordered.message, membership, &agent.card, &agent.key, &live).ok()?;
+                Some((sender, outer.plaintext))
+            })
+            .collect()
+    }
+
+    /// What each ordered message of a conversation is, for tests that count.
+    pub fn kinds(&self, membership: &Membership) -> Vec<(usize, &'static str)> {
+        self.opened(membership)
+            .into_iter()
+            .map(|(sender, plaintext)| (sender, kind_of(&plaintext)))
+            .collect()
+    }
+
+    pub fn count(&self, membership: &Membership, kind: &str) -> usize {
+        self.kinds(membership)
+            .iter()
+            .filter(|(_, found)| *found == kind)
+            .count()
+    }
+
+    /// A member's verified history of a conversation.
+    pub fn history(&self, member: usize, membership: &Membership) -> Vec<history::HistoryEntry> {
+        history::read(
+            &self.members[member].store.snapshot(),
+            membership.conversation_id(),
+            &test_support::registry(),
+            &test_support::history(),
+        )
+        .expect("a verified history")
+        .map_or_else(Vec::new, |history| history.entries)
+    }
+
+    pub fn chain(&self, member: usize, membership: &Membership) -> Vec<RecordHash> {
+        self.history(member, membership)
+            .iter()
+            .map(|entry| entry.record_hash)
+            .collect()
+    }
+
+    /// Puts a message into the Router's order, as a member that runs no engine of ours does.
+    pub fn inject(&mut self, membership: &Membership, message: EncodedSignedMessage) {
+        self.router
+            .append(OrderedFeed::Conversation(*membership.conversation_id()), message);
+    }
+
+    /// A plaintext sealed to everyone by a member.
+    pub fn outer(
+        &mut self,
+        sender: usize,
+        membership: &Membership,
+        plaintext: &[u8],
+    ) -> EncodedSignedMessage {
+        let this = &mut self.members[sender];
+        let version = conclave_harness::WIRE_VERSION;
+        let Agent { card, key } = &this.agent;
+        seal_outer_message(plaintext, membership, card, key, version, &mut this.randomness)
+            .expect("a sealed message")
+            .into_encoded()
+    }
+
+    /// As [`outer`](Self::outer), but some members cannot open it.
+    pub fn outer_sealed_away(
+        &mut self,
+        sender: usize,
+        membership: &Membership,
+        plaintext: &[u8],
+        away: &[usize],
+    ) -> EncodedSignedMessage {
+        let whole = self.outer(sender, membership, plaintext);
+        let Agent { card, key } = &self.members[sender].agent;
+        let verified = whole.verify(card, &WireVersions::live()).expect("own message");
+        let mut body: serde_json::Value = serde_json::from_slice(verified.body()).expect("a sealed body");
+        for member in away {
+            let id = self.members[*member].id();
+            let place = membership
+                .agent_ids()
+                .iter()
+                .position(|member| *member == id)
+                .expect("a member");
+            let key = body["recipients"][place]["encrypted_key"]
+                .as_str()
+                .expect("a key")
+                .to_owned();
+            let other = if key.starts_with('A') { "B" } else { "A" };
+            body["recipients"][place]["encrypted_key"] = format!("{other}{}", &key[1..]).into();
+        }
+        let body = serde_jcs::to_vec(&body).expect("a body");
+        SignedMessage::sign(
+            card,
+            key,
+            &membership.agent_ids(),
+            verified.message_id(),
+            &body,
+            verified.version(),
+        )
+        .expect("a signed message")
+        .into_encoded()
+    }
+
+    // ── what must always hold ───────────────────────────────────────────────────────────────────────────────────────
+
+    /// Safety of a conversation of honest members, from the Router's whole order and from every store.
+    pub fn check(&self, membership: &Membership) {
+        let mut predecessor: BTreeMap<ActionHash, Option<RecordHash>> = BTreeMap::new();
+        let mut record_predecessor: BTreeMap<RecordHash, Option<RecordHash>> = BTreeMap::new();
+        let mut signed: BTreeMap<(usize, Option<RecordHash>), ActionHash> = BTreeMap::new();
+        let mut voted: BTreeMap<(usize, Option<RecordHash>), RecordHash> = BTreeMap::new();
+        let mut copies: BTreeSet<(usize, RecordHash)> = BTreeSet::new();
+        for (sender, plaintext) in self.opened(membership) {
+            match plaintext {
+                Plaintext::Packet(DirectPacket::ActionProposal(proposal)) => {
+                    let previous = proposal.action.previous_record_hash().copied();
+                    predecessor.insert(proposal.action.hash(), previous);
+                }
+                Plaintext::Packet(DirectPacket::ActionCertifiedRecord(record)) => {
+                    let previous = record.record_core.previous_record_hash().copied();
+                    record_predecessor.insert(record.record_hash, previous);
+                    copies.insert((sender, record.record_hash));
+                }
+                Plaintext::Evidence(evidence) => match statement(&evidence) {
+                    EvidenceStatement::ActionSignature(statement) => {
+                        let place = (sender, predecessor[&statement.action_hash]);
+                        let before = signed.insert(place, statement.action_hash);
+                        assert!(
+                            before.is_none_or(|before| before == statement.action_hash),
+                            "two actions signed"
+                        );
+                    }
+                    EvidenceStatement::DurabilityVote(statement) => {
+                        assert!(
+                            copies.contains(&(sender, statement.record_hash)),
+                            "a vote before its copy"
+                        );
+                        let place = (sender, record_predecessor[&statement.record_hash]);
+                        let before = voted.insert(place, statement.record_hash);
+                        assert!(
+                            before.is_none_or(|before| before == statement.record_hash),
+                            "two records voted"
+                        );
+                    }
+                    _ => {}
+                },
+                Plaintext::Packet(_) => {}
+            }
+        }
+        let chains: Vec<_> = (0..self.members.len())
+            .map(|member| self.chain(member, membership))
+            .collect();
+        let longest = chains.iter().max_by_key(|chain| chain.len()).expect("a member");
+        for (member, chain) in chains.iter().enumerate() {
+            assert_eq!(
+                chain[..],
+                longest[..chain.len()],
+                "member {member} has another history"
+            );
+        }
+        for member in &self.members {
+            let mut tokens: BTreeMap<RecordHash, String> = BTreeMap::new();
+            for delivery in &member.delivered {
+                let token = delivery.delivery_token.to_string();
+                let before = tokens.insert(delivery.record_hash, token.clone());
+                assert!(
+                    before.is_none_or(|before| before == token),
+                    "one record, two tokens"
+                );
+            }
+        }
+    }
+}
+
+pub fn statement(message: &EncodedSignedMessage) -> EvidenceStatement {
+    use conclave_conversation::values::ClosedValue;
+    let card = (0..64)
+        .map(Agent::new)
+        .find(|agent| agent.id() == message.sender())
+        .expect("an agent")
+        .card;
+    let message = message
+        .verify(&card, &test_support::history())
+        .expect("a signed statement");
+    EvidenceStatement::decode(message.body()).expect("a statement")
+}
+
+pub fn kind_of(plaintext: &Plaintext) -> &'static str {
+    match plaintext {
+        Plaintext::Packet(DirectPacket::ActionProposal(_)) => "proposal",
+        Plaintext::Packet(DirectPacket::ActionCertifiedRecord(_)) => "copy",
+        Plaintext::Packet(DirectPacket::CertifiedRecord(_)) => "head",
+        Plaintext::Packet(_) => "recovery",
+        Plaintext::Evidence(message) => match statement(message) {
+            EvidenceStatement::ActionSignature(_) => "signature",
+            EvidenceStatement::DurabilityVote(_) => "vote",
+            _ => "recovery",
+        },
+    }
+}
+
+fn feed_of(ordered: &Ordered, member: AgentId) -> Option<Feed> {
+    match ordered.feed {
+        OrderedFeed::Conversation(conversation) => Some(Feed::Conversation(conversation)),
+        OrderedFeed::Welcome(recipient) => (recipient == member).then_some(Feed::Invitations),
+    }
+}
