@@ -3,7 +3,7 @@
 mod birth;
 mod boundary;
 mod client;
-mod plans;
+
 mod publish;
 mod query;
 mod services;
