@@ -3,6 +3,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { ObjectHost } from "./index.js";
 import { InstanceWatch, ensureInstance, instanceGeneration, isLosingTurn } from "./instance.js";
+import { OBJECT_ORIGIN } from "./platform.js";
 
 /** A host, and what is going on in it. */
 class Life {
@@ -75,7 +76,7 @@ export function objectClass(role) {
 
     async fetch(request) {
       if (request.headers.get("upgrade") === "websocket") return this.#accept();
-      const method = request.url.slice(request.url.lastIndexOf("/") + 1);
+      const method = request.url.slice(OBJECT_ORIGIN.length);
       const body = new Uint8Array(await request.arrayBuffer());
       return new Response(await this.#run((host) => host.call(method, body)));
     }

@@ -26,9 +26,12 @@ async function within(milliseconds, promise) {
   }
 }
 
+/** What the URL of a request to an object begins with; the method follows. No one resolves it. */
+export const OBJECT_ORIGIN = "http://object/";
+
 // Every call takes a fresh stub: one whose object was reset stays broken.
 function post(namespace, name, method, body) {
-  return namespace.getByName(name).fetch(`http://object/${method}`, { method: "POST", body });
+  return namespace.getByName(name).fetch(OBJECT_ORIGIN + method, { method: "POST", body });
 }
 
 /**
@@ -119,7 +122,7 @@ export class Upstream {
 export function connectObject(namespace, name, deadlineMs) {
   const open = async () => {
     const stub = namespace.getByName(name);
-    const { status, webSocket } = await stub.fetch("http://object/", { headers: { upgrade: "websocket" } });
+    const { status, webSocket } = await stub.fetch(OBJECT_ORIGIN, { headers: { upgrade: "websocket" } });
     if (!webSocket) throw new Error(`HTTP status ${status}`);
     return new Upstream(webSocket);
   };

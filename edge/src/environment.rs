@@ -2,6 +2,8 @@
 
 use std::{cell::OnceCell, rc::Rc};
 
+use conclave_harness::base64url;
+use conclave_registry::RegistryConfiguration;
 use conclave_topiclog::{Configuration, ConfigurationError, platform::ObjectName};
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
@@ -11,9 +13,22 @@ use crate::runtime::{Fetcher, log_error};
 /// What the name of a shard begins with; its number follows.
 const SHARD_PREFIX: &str = "shard-";
 
+/// The seed of the Registry's signing key: 32 bytes as unpadded base64url. A secret.
+const REGISTRY_SEED: &str = "CONCLAVE_REGISTRY_SEED";
+
+/// What an agent has to present to register. A secret.
+const REGISTRY_ADMISSION_TOKEN: &str = "CONCLAVE_REGISTRY_ADMISSION_TOKEN";
+
+/// What the variables say, checked.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) backend: Rc<Configuration>,
+    pub(crate) registry: RegistryConfiguration,
+}
+
 thread_local! {
     /// The variables never change while an isolate lives, and it serves one deployment.
-    static CONFIGURATION: OnceCell<Result<Rc<Configuration>, ConfigurationError>> = const { OnceCell::new() };
+    static SETTINGS: OnceCell<Result<Rc<Settings>, ConfigurationError>> = const { OnceCell::new() };
 }
 
 /// The runtime's `env` object.
@@ -25,17 +40,20 @@ impl Environment {
         Self(env)
     }
 
-    /// The configuration, checked when it is first asked for. A bad one is logged then, with the variable's name.
-    pub(crate) fn configuration(&self) -> Result<Rc<Configuration>, ConfigurationError> {
-        CONFIGURATION.with(|cell| {
+    /// The settings, checked when they are first asked for. A bad one is logged then, with the variable's name.
+    ///
+    /// # Errors
+    /// The variable that cannot be used: nothing may be served.
+    pub(crate) fn settings(&self) -> Result<Rc<Settings>, ConfigurationError> {
+        SETTINGS.with(|cell| {
             cell.get_or_init(|| {
-                let configuration = Configuration::from_variables(self.variables()).map(Rc::new);
-                if let Err(error) = &configuration {
+                let settings = read_settings(&self.variables()).map(Rc::new);
+                if let Err(error) = &settings {
                     log_error(&format!(
-                        "the deployment serves nothing until this is mended: {error}"
+                        "nothing is served until this variable is mended: {error}"
                     ));
                 }
-                configuration
+                settings
             })
             .clone()
         })
@@ -75,6 +93,30 @@ impl Environment {
     }
 }
 
+fn read_settings(variables: &[(String, String)]) -> Result<Settings, ConfigurationError> {
+    let find = |key: &str| {
+        variables
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value)
+    };
+    let signing_seed = find(REGISTRY_SEED)
+        .map(|seed| base64url::decode_array(seed))
+        .transpose();
+    Ok(Settings {
+        backend: Rc::new(Configuration::from_variables(
+            variables.iter().map(|(key, value)| (key, value)),
+        )?),
+        registry: RegistryConfiguration {
+            signing_seed: signing_seed.map_err(|error| ConfigurationError {
+                key: REGISTRY_SEED.to_owned(),
+                reason: format!("is not 32 bytes in unpadded base64url: {error}"),
+            })?,
+            admission_token: find(REGISTRY_ADMISSION_TOKEN).cloned(),
+        },
+    })
+}
+
 /// The name of an object within its namespace.
 pub(crate) fn to_name(object: ObjectName) -> String {
     match object {
@@ -110,6 +152,18 @@ mod tests {
             ObjectName::Shard(1023),
         ] {
             assert_eq!(from_name(&to_name(object)), Some(object));
+        }
+    }
+
+    #[test]
+    fn a_seed_that_is_none_is_refused_with_the_name_of_its_variable() {
+        let with_seed = |seed: &str| read_settings(&[(REGISTRY_SEED.to_owned(), seed.to_owned())]);
+        assert_eq!(
+            with_seed(&"A".repeat(43)).expect("a seed").registry.signing_seed,
+            Some([0; 32])
+        );
+        for seed in ["", "short", &"A".repeat(44), &"=".repeat(43)] {
+            assert_eq!(with_seed(seed).expect_err("no seed").key, REGISTRY_SEED);
         }
     }
 

@@ -4,9 +4,10 @@
 use std::{cell::RefCell, rc::Rc};
 
 use conclave_grpc_web::Status;
+use conclave_registry::Registry;
 use conclave_topiclog::{
     Sequencer, Shard, answer,
-    platform::{ObjectName, SocketId},
+    platform::{ObjectName, ObjectPlatform as _, Platform as _, SocketId},
 };
 use js_sys::{Object, Promise, Uint8Array};
 use wasm_bindgen::{JsValue, prelude::wasm_bindgen};
@@ -14,8 +15,9 @@ use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
     environment::{Environment, from_name},
-    platform::DurableObject,
+    platform::{DurableObject, RuntimeRandomness},
     runtime::{ObjectContext, log_error},
+    sql::Database,
 };
 
 /// What the object does, opened.
@@ -23,11 +25,16 @@ use crate::{
 enum Role {
     Sequencer(Rc<Sequencer<DurableObject>>),
     Shard(Rc<Shard<DurableObject>>),
+    Registry(Rc<Registry<Database>>),
 }
 
 impl Role {
-    async fn handle(self, method: &str, request: &[u8]) -> Vec<u8> {
+    async fn handle(self, platform: &DurableObject, method: &str, request: &[u8]) -> Vec<u8> {
         match self {
+            Self::Registry(registry) => {
+                let answer = registry.handle(method, request, platform.now_ns(), &mut RuntimeRandomness);
+                answer::encode(answer, None)
+            }
             Self::Sequencer(sequencer) => sequencer.handle(method, request).await,
             Self::Shard(shard) => shard.handle(method, request).await,
         }
@@ -61,7 +68,6 @@ impl ObjectHost {
     /// Runs a method and resolves with its encoded answer.
     pub fn call(&self, method: String, request: Vec<u8>) -> Promise {
         let role = self.open();
-        #[cfg(feature = "test-panics")]
         let platform = self.platform.clone();
         future_to_promise(async move {
             #[cfg(feature = "test-panics")]
@@ -69,7 +75,7 @@ impl ObjectHost {
                 return Ok(Uint8Array::from(answer.as_slice()).into());
             }
             let answer = match role {
-                Ok(role) => role.handle(&method, &request).await,
+                Ok(role) => role.handle(&platform, &method, &request).await,
                 Err(answer) => answer,
             };
             Ok(Uint8Array::from(answer.as_slice()).into())
@@ -83,11 +89,15 @@ impl ObjectHost {
         }
     }
 
-    /// A message arrived on a stream.
-    pub fn message(&self, socket: f64, message: &[u8]) {
-        if let Ok(Role::Shard(shard)) = self.open() {
-            shard.message(socket_id(socket), message);
-        }
+    /// A message arrived on a stream. Resolves when it is dealt with.
+    pub fn message(&self, socket: f64, message: Vec<u8>) -> Promise {
+        let role = self.open();
+        future_to_promise(async move {
+            if let Ok(Role::Shard(shard)) = role {
+                shard.message(socket_id(socket), &message).await;
+            }
+            Ok(JsValue::UNDEFINED)
+        })
     }
 
     /// A message stream ended.
@@ -105,6 +115,7 @@ impl ObjectHost {
             match role {
                 Ok(Role::Shard(shard)) => shard.alarm().await,
                 Ok(Role::Sequencer(sequencer)) => sequencer.alarm().await,
+                Ok(Role::Registry(_)) => {}
                 Err(_) => return Err(JsValue::from_str(&format!("{name} cannot be opened"))),
             }
             Ok(JsValue::UNDEFINED)
@@ -121,26 +132,34 @@ impl ObjectHost {
         if let Some(role) = self.opened.borrow().as_ref() {
             return Ok(role.clone());
         }
-        let configuration = self.environment.configuration().map_err(|_| {
-            answer::encode(
-                Err(Status::unavailable(
-                    "the deployment's configuration cannot be used",
-                )),
-                None,
-            )
-        })?;
-        let platform = self.platform.clone();
-        let role = match from_name(&self.name) {
-            Some(ObjectName::Shard(index)) => Shard::open(platform, index, configuration).map(Role::Shard),
-            Some(ObjectName::Sequencer) => Sequencer::open(platform, configuration).map(Role::Sequencer),
-            Some(ObjectName::Registry) | None => {
-                let status = Status::unimplemented(format!("no object is called {:?}", self.name));
-                return Err(answer::encode(Err(status), None));
-            }
+        let unavailable = |reason: &str| answer::encode(Err(Status::unavailable(reason)), None);
+        let Ok(settings) = self.environment.settings() else {
+            return Err(unavailable("the deployment's configuration cannot be used"));
         };
-        let role = role.map_err(|error| {
-            log_error(&format!("{}: {error}", self.name));
-            error.answer()
+        let platform = self.platform.clone();
+        let configuration = Rc::clone(&settings.backend);
+        let opened = match from_name(&self.name) {
+            Some(ObjectName::Shard(index)) => Shard::open(platform, index, configuration)
+                .map(Role::Shard)
+                .map_err(|error| (error.answer(), error.to_string())),
+            Some(ObjectName::Sequencer) => Sequencer::open(platform, configuration)
+                .map(Role::Sequencer)
+                .map_err(|error| (error.answer(), error.to_string())),
+            Some(ObjectName::Registry) => Registry::open(
+                platform.sql().clone(),
+                settings.registry.clone(),
+                &mut RuntimeRandomness,
+            )
+            .map(|registry| Role::Registry(Rc::new(registry)))
+            .map_err(|error| (unavailable("the Registry cannot be opened"), error.to_string())),
+            None => Err((
+                unavailable("there is no such object"),
+                "no object has this name".to_owned(),
+            )),
+        };
+        let role = opened.map_err(|(answer, reason)| {
+            log_error(&format!("{}: {reason}", self.name));
+            answer
         })?;
         self.opened.replace(Some(role.clone()));
         Ok(role)

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use conclave_harness::Randomness;
 use conclave_topiclog::platform::{CallError, ObjectName, ObjectPlatform, Platform, SocketId};
 use js_sys::{Date, Promise, Uint8Array};
 use wasm_bindgen::{JsCast as _, JsValue};
@@ -70,6 +71,15 @@ async fn connect(environment: &Environment, shard: u32) -> Result<Upstream, Call
     let socket = runtime::connect_object(&namespace, &to_name(to), CONNECT_DEADLINE_MS);
     let socket = within_deadline(socket, CONNECT_DEADLINE_MS).await?;
     Ok(Upstream::new(socket.unchecked_into()))
+}
+
+/// The runtime's source of randomness.
+pub(crate) struct RuntimeRandomness;
+
+impl Randomness for RuntimeRandomness {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        runtime::fill_random(bytes);
+    }
 }
 
 /// One invocation of the Worker.

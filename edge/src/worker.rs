@@ -172,8 +172,8 @@ impl Call<'_> {
                 whole(status, cors::RESPONSE_HEADERS, None)
             }
             Err(Refusal::Call { encoding, status }) => self.refuse(encoding, &status).await,
-            Ok(accepted) => match self.environment.configuration() {
-                Ok(configuration) => self.run(accepted, configuration).await,
+            Ok(accepted) => match self.environment.settings() {
+                Ok(settings) => self.run(accepted, Rc::clone(&settings.backend)).await,
                 Err(_) => {
                     let status = Status::unavailable("the deployment's configuration cannot be used");
                     self.refuse(accepted.encoding, &status).await
