@@ -77,13 +77,7 @@ fn name(layer: Layer) -> &'static str {
 fn prepare(workspace: &Workspace, tools: &Tools, is_built: &mut bool) -> anyhow::Result<()> {
     if !*is_built {
         parts::build(workspace, tools, &[], Options::default())?;
-        parts::worker(
-            workspace,
-            Options {
-                test_build: true,
-                debug: false,
-            },
-        )?;
+        parts::build_test_worker(workspace)?;
         *is_built = true;
     }
     Ok(())
