@@ -79,10 +79,11 @@ impl Code {
     /// The code of a `grpc-status` value. A value that is not the number of a code is [`Code::Unknown`].
     #[must_use]
     pub fn from_header(value: &str) -> Code {
-        value
-            .trim()
-            .parse()
-            .ok()
+        let value = value.trim();
+        // A number parses with a sign too, which is not a code's.
+        Some(value)
+            .filter(|value| value.bytes().all(|digit| digit.is_ascii_digit()))
+            .and_then(|digits| digits.parse().ok())
             .and_then(Code::from_number)
             .unwrap_or(Code::Unknown)
     }
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_status_that_is_no_code_is_unknown() {
-        for value in ["", "x", "17", "-1", "99999999999999999999"] {
+        for value in ["", "x", "17", "-1", "+0", "0x0", "0, 0", "99999999999999999999"] {
             assert_eq!(Code::from_header(value), Code::Unknown, "{value}");
         }
     }

@@ -160,6 +160,11 @@ impl FrameDecoder {
         }
     }
 
+    /// From here on every message that is not empty is [`FrameError::TooLong`], by its header alone.
+    pub(crate) fn refuse_messages(&mut self) {
+        self.max_message_bytes = 0;
+    }
+
     /// Takes in the next piece of the body, of any length.
     pub fn push(&mut self, piece: &[u8]) {
         if self.failure.is_some() || self.text_failed {

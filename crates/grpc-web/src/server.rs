@@ -13,7 +13,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use prost::Message;
 
-use crate::{ContentType, Encoding, Frame, FrameDecoder, Status, Trailers, cors, deadline, frame};
+use crate::{
+    ContentType, Encoding, Frame, FrameDecoder, FrameError, Status, Trailers, cors, deadline, frame,
+};
 
 /// Ready frames of a stream are joined into one chunk up to this many bytes before base64. A chunk costs far more
 /// than the bytes in it.
@@ -126,11 +128,14 @@ impl UnaryRequest {
         loop {
             match self.decoder.next_frame() {
                 Ok(None) => return,
-                Ok(Some(Frame::Message(message))) if self.message.is_none() => self.message = Some(message),
-                Ok(Some(Frame::Message(_))) => {
-                    return self.fail(Status::unimplemented(
-                        "the method takes exactly one message, not several",
-                    ));
+                Ok(Some(Frame::Message(message))) if self.message.is_none() => {
+                    self.message = Some(message);
+                    // A second message is refused by its header and never held beside the first.
+                    self.decoder.refuse_messages();
+                }
+                Ok(Some(Frame::Message(_))) => return self.fail(several_messages()),
+                Err(FrameError::TooLong { .. }) if self.message.is_some() => {
+                    return self.fail(several_messages());
                 }
                 Ok(Some(Frame::Trailers(_))) => {
                     return self.fail(Status::internal("a request has no trailers"));
@@ -164,6 +169,10 @@ impl UnaryRequest {
         self.message = None;
         self.failure = Some(status);
     }
+}
+
+fn several_messages() -> Status {
+    Status::unimplemented("the method takes exactly one message, not several")
 }
 
 /// Decodes a request message.

@@ -172,6 +172,37 @@ fn a_unary_request_is_one_message() {
     );
 }
 
+/// A client that sends a second message cannot make the server hold it beside the first.
+#[test]
+fn a_second_message_is_refused_by_its_header() {
+    let one = [0, 0, 0, 0, 1, 7];
+    for second in [
+        &[0, 0, 0, 0, 0][..],
+        &[0, 0, 0, 0, 8],
+        &[0, 0, 0, 0, 8, 1, 2],
+        &[0, 0xff, 0xff, 0xff, 0xff],
+    ] {
+        for piece in 1..9 {
+            let body = [&one[..], second].concat();
+            let status = read(&body, Encoding::Binary, 8, piece).expect_err("two");
+            assert_eq!(status.code, Code::Unimplemented, "{second:?}");
+        }
+    }
+    for (second, code) in [
+        (&[0x80, 0, 0, 0, 0][..], Code::Internal),
+        (&[1, 0, 0, 0, 9], Code::Unimplemented),
+        (&[2, 0, 0, 0, 9], Code::Internal),
+        (&[0, 0, 0], Code::Internal),
+    ] {
+        let body = [&one[..], second].concat();
+        assert_eq!(
+            read(&body, Encoding::Binary, 8, 9).expect_err("more").code,
+            code,
+            "{second:?}"
+        );
+    }
+}
+
 #[test]
 fn padded_text_in_several_parts_is_one_message() {
     let (start, end) = (

@@ -15,6 +15,13 @@ pub const GRPC_MESSAGE: &str = "grpc-message";
 /// The trailer that carries the details, base64 of an encoded `google.rpc.Status`.
 pub const GRPC_STATUS_DETAILS: &str = "grpc-status-details-bin";
 
+/// The longest `grpc-message` that is written, in bytes as it is encoded; a longer one is cut. HTTP servers and proxies
+/// bound a header at 8 KiB or more, and a status they refuse is a status lost.
+pub const MAX_MESSAGE_BYTES: usize = 4 * 1024;
+/// The longest details that are written, in bytes before base64; longer ones are left out. With the longest message they
+/// fit [`crate::frame::MAX_TRAILER_BYTES`], so that what we write we can read.
+pub const MAX_DETAILS_BYTES: usize = 32 * 1024;
+
 /// Writes base64 without padding and reads it with or without, as gRPC asks of binary metadata.
 const BINARY_METADATA: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -31,15 +38,16 @@ pub struct Trailers {
 }
 
 impl Trailers {
-    /// The trailers that carry a status. An empty message and empty details are left out.
+    /// The trailers that carry a status. An empty message and empty details are left out, and the bounds
+    /// [`MAX_MESSAGE_BYTES`] and [`MAX_DETAILS_BYTES`] hold: whatever a message quotes, the code arrives.
     #[must_use]
     pub fn from_status(status: &Status) -> Trailers {
         let mut trailers = Trailers::default();
         trailers.push(GRPC_STATUS, status.code.number().to_string());
         if !status.message.is_empty() {
-            trailers.push(GRPC_MESSAGE, percent::encode(&status.message));
+            trailers.push(GRPC_MESSAGE, percent::encode(&status.message, MAX_MESSAGE_BYTES));
         }
-        if !status.details.is_empty() {
+        if (1..=MAX_DETAILS_BYTES).contains(&status.details.len()) {
             trailers.push(GRPC_STATUS_DETAILS, BINARY_METADATA.encode(&status.details));
         }
         trailers
@@ -123,15 +131,20 @@ impl Trailers {
             .collect()
     }
 
-    /// Reads the payload of a trailer frame. A line without a colon is left out, and bytes that are not printable
-    /// ASCII are dropped: the status must be found even beside an entry that is not well formed.
+    /// Reads the payload of a trailer frame. A line without a name is left out, and bytes of a value that are not
+    /// printable ASCII are dropped: the status must be found even beside an entry that is not well formed.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Trailers {
         let mut trailers = Trailers::default();
         for line in payload.split(|byte| *byte == b'\n') {
             let line = String::from_utf8_lossy(line);
-            if let Some((name, value)) = line.split_once(':') {
-                trailers.push(name.trim(), value);
+            let Some((name, value)) = line.split_once(':') else {
+                continue;
+            };
+            // A name is taken as it stands or not at all: dropping bytes from it could make a status of it.
+            let name = name.trim();
+            if !name.is_empty() && name.chars().all(|character| character.is_ascii_graphic()) {
+                trailers.push(name, value);
             }
         }
         trailers
@@ -181,6 +194,35 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_none_becomes_no_other_name() {
+        let trailers = Trailers::decode(
+            b"grpc- status:0\r\ngrpc-\x01status:0\r\n:0\r\n\xffgrpc-status:0\r\ngrpc-status:5\r\n",
+        );
+        assert_eq!(trailers.iter().collect::<Vec<_>>(), [("grpc-status", "5")]);
+    }
+
+    #[test]
+    fn a_status_of_any_length_is_written_so_that_it_can_be_read() {
+        for (message, details) in [("é".repeat(100_000), MAX_DETAILS_BYTES), ("x".repeat(100_000), 1)] {
+            let status = Status {
+                details: vec![7; details].into(),
+                ..Status::aborted(message.clone())
+            };
+            let payload = Trailers::from_status(&status).encode();
+            assert!(payload.len() <= crate::frame::MAX_TRAILER_BYTES);
+            let read = Trailers::decode(payload.as_bytes()).status().expect("a status");
+            assert_eq!((read.code, read.details), (status.code, status.details));
+            assert!(message.starts_with(&read.message) && read.message.len() > 1000);
+        }
+        let status = Status {
+            details: vec![7; MAX_DETAILS_BYTES + 1].into(),
+            ..Status::aborted("moved")
+        };
+        let read = Trailers::from_status(&status).status().expect("a status");
+        assert_eq!(read, Status::aborted("moved"));
+    }
+
+    #[test]
     fn trailers_without_a_status_have_none() {
         assert_eq!(Trailers::decode(b"a:b\r\n").status(), None);
         assert_eq!(Trailers::from_headers(None, Some("m"), None).status(), None);
@@ -189,7 +231,6 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_status_survives(number in 0u32..17, message in ".*", detail in proptest::collection::vec(0u8.., 0..40)) {
-            let message = message.trim().to_owned();
             let mut status = Status::new(Code::from_number(number).expect("a code"), message);
             if !detail.is_empty() {
                 status = status.with_detail("type.googleapis.com/x", detail);
