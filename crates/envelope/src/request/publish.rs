@@ -9,7 +9,7 @@ use conclave_proto::xmtp::backend::v1::{
 };
 use prost::Message as _;
 
-use super::wire::Entries;
+use super::wire::{Entries, count_actions};
 use crate::{
     admission::{AdmissionFailure, Admitted},
     limits::{self, Limits},
@@ -18,6 +18,9 @@ use crate::{
 
 /// `PublishRequest.envelopes`.
 const ENVELOPES_FIELD_NUMBER: u32 = 1;
+
+/// What an action of an identity update takes at least, in bytes: its tag and its length.
+const MIN_ACTION_BYTES: u64 = 2;
 
 /// The type URL of the detail that a failed publish carries.
 pub const PUBLISH_ERROR_TYPE_URL: &str = "type.googleapis.com/xmtp.backend.v1.PublishError";
@@ -120,7 +123,8 @@ fn to_index(index: usize) -> u32 {
 impl AdmittedPublish {
     /// Decodes and admits a request as it came over the wire.
     ///
-    /// Envelopes are decoded one by one, so that one that does not decode is named by its index.
+    /// Envelopes are decoded one by one, so that one that does not decode is named by its index, and no further than
+    /// their bounds allow.
     ///
     /// # Errors
     /// [`PublishFailure`]: OUT_OF_RANGE by its wire length, otherwise as [`AdmittedPublish::admit`].
@@ -132,6 +136,7 @@ impl AdmittedPublish {
                 PublishFailure::malformed(None, format!("the publish request does not decode: {error}"))
             })?;
             let index = admission.envelopes.len();
+            check_actions(index, &entry, limits)?;
             let envelope = ClientEnvelope::decode(entry).map_err(|error| {
                 PublishFailure::malformed(Some(index), format!("envelope {index} does not decode: {error}"))
             })?;
@@ -203,6 +208,18 @@ fn check_wire_length(wire_bytes: u64, limits: &Limits) -> Result<(), PublishFail
     } else {
         Ok(())
     }
+}
+
+/// Refuses an identity update of more actions than its re-encoding has room for, before they are decoded: each takes two
+/// bytes there at least, and a hundred times that in memory.
+fn check_actions(index: usize, envelope: &Bytes, limits: &Limits) -> Result<(), PublishFailure> {
+    let (actions, max) = (count_actions(envelope) as u64, limits.max_envelope_bytes);
+    if actions > max / MIN_ACTION_BYTES {
+        let message =
+            format!("envelope {index} has {actions} actions, more than fit max_envelope_bytes, {max}");
+        return Err(PublishFailure::too_large(Some(index), message));
+    }
+    Ok(())
 }
 
 /// A publish whose envelopes are being admitted, in order.

@@ -174,6 +174,36 @@ fn each_bound_of_a_publish_holds_exactly() {
     );
 }
 
+/// Were they decoded to be measured, they would not fit the memory they are served from.
+// API-223
+#[test]
+fn actions_beyond_the_bound_of_an_envelope_are_counted_and_not_decoded() {
+    let update = |actions: usize| {
+        let update = [0x0a, 0].repeat(actions);
+        let envelope = [&[0x22][..], &length(update.len()), &update].concat();
+        Bytes::from([&[0x0a][..], &length(envelope.len()), &envelope].concat())
+    };
+    let limits = Limits {
+        max_envelope_bytes: 2_000,
+        ..Limits::default()
+    };
+    let failure =
+        |actions| index_and_reason(&AdmittedPublish::decode(update(actions), &limits).expect_err("refused"));
+    // By its actions alone, and by the two bytes and more around them.
+    assert_eq!(failure(5_000_000), (Some(0), Reason::TooLarge));
+    assert_eq!(failure(1_001), (Some(0), Reason::TooLarge));
+    assert_eq!(failure(1_000), (Some(0), Reason::TooLarge));
+    // Within its bound it is refused for its topic.
+    assert_eq!(failure(900), (Some(0), Reason::MalformedPayload));
+}
+
+/// A length as protobuf writes it.
+fn length(bytes: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    prost::encode_length_delimiter(bytes, &mut out).expect("a vector grows as needed");
+    out
+}
+
 // API-281
 #[test]
 fn a_request_too_long_on_the_wire_is_not_an_invalid_argument() {

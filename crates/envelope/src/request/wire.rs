@@ -9,6 +9,13 @@ use prost::{
     encoding::{self, DecodeContext},
 };
 
+/// `ClientEnvelope.identity_update`.
+const IDENTITY_UPDATE_FIELD_NUMBER: u32 = 4;
+/// The other fields of `ClientEnvelope.payload`.
+const OTHER_PAYLOAD_FIELD_NUMBERS: [u32; 4] = [1, 2, 3, 5];
+/// `IdentityUpdate.actions`.
+const ACTIONS_FIELD_NUMBER: u32 = 1;
+
 /// The entries of a repeated message field, still encoded, in order. Other fields are skipped.
 ///
 /// Ends after the first error, which is one of the message around the entries.
@@ -60,9 +67,38 @@ pub(super) fn count_entries(encoded: &Bytes, field_number: u32) -> usize {
         .count()
 }
 
+/// How many actions the identity update of an encoded envelope has, up to where it stops being a message. 0 for an
+/// envelope of another kind.
+pub(super) fn count_actions(envelope: &Bytes) -> usize {
+    let (mut rest, mut count) = (envelope.clone(), 0);
+    while let Ok((field_number, wire_type)) = encoding::decode_key(&mut rest) {
+        let mut field = Bytes::new();
+        let read = match field_number {
+            // Of several payloads of one kind the fields add up, and one of another kind replaces them.
+            IDENTITY_UPDATE_FIELD_NUMBER => {
+                encoding::bytes::merge(wire_type, &mut field, &mut rest, DecodeContext::default())
+                    .inspect(|()| count += count_entries(&field, ACTIONS_FIELD_NUMBER))
+            }
+            _ => encoding::skip_field(wire_type, field_number, &mut rest, DecodeContext::default()).inspect(
+                |()| {
+                    if OTHER_PAYLOAD_FIELD_NUMBERS.contains(&field_number) {
+                        count = 0;
+                    }
+                },
+            ),
+        };
+        if read.is_err() {
+            break;
+        }
+    }
+    count
+}
+
 #[cfg(test)]
 mod tests {
-    use conclave_proto::xmtp::backend::v1::{Cursor, QueryRequest, TopicQuery};
+    use conclave_proto::xmtp::backend::v1::{
+        ClientEnvelope, Cursor, QueryRequest, TopicQuery, client_envelope::Payload,
+    };
     use prost::Message as _;
 
     use super::*;
@@ -85,6 +121,29 @@ mod tests {
             let entries = Entries::new(request.encode_to_vec().into(), 1);
             let decoded: Vec<_> = entries.map(|entry| TopicQuery::decode(entry.expect("whole")).expect("decodes")).collect();
             proptest::prop_assert_eq!(decoded, queries);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn as_many_actions_are_counted_as_are_decoded(
+            parts in proptest::collection::vec(proptest::sample::select(vec![
+                // Two actions, one and none; a group message, a key package and a field nobody knows.
+                &[0x22, 4, 0x0a, 0, 0x0a, 0][..], &[0x22, 4, 0x0a, 0, 0x10, 7], &[0x22, 0],
+                &[0x0a, 0], &[0x1a, 0], &[0x32, 1, 9],
+            ]), 0..8),
+        ) {
+            let bytes = Bytes::from(parts.concat());
+            let decoded = match ClientEnvelope::decode(bytes.clone()).expect("decodes").payload {
+                Some(Payload::IdentityUpdate(update)) => update.actions.len(),
+                _ => 0,
+            };
+            proptest::prop_assert_eq!(count_actions(&bytes), decoded);
+        }
+
+        #[test]
+        fn any_bytes_have_a_number_of_actions(bytes in proptest::collection::vec(0u8..48, 0..60)) {
+            let _ = count_actions(&bytes.into());
         }
     }
 
