@@ -174,8 +174,12 @@ export class Endpoint {
    * state and every post that is not certified yet. Any number of readers.
    */
   progress(options: { readonly signal?: AbortSignal } = {}): AsyncIterableIterator<Progress, undefined> {
-    const posts = JSON.parse(this.#core.open_posts()) as PostProgress[];
-    return this.#progress.subscribe([this.#connection(), ...posts], options.signal);
+    return this.#progress.subscribe([this.#connection(), ...this.pending()], options.signal);
+  }
+
+  /** The posts that are not certified yet, of this agent and of others, as they stand now. */
+  pending(): readonly PostProgress[] {
+    return JSON.parse(this.#core.open_posts()) as PostProgress[];
   }
 
   /** Ends the connection and lets go of the store. What is recorded stays; it goes on when the agent is opened again. */

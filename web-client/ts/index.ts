@@ -32,6 +32,8 @@ export type {
   Content,
   ContentPart,
   Conversation,
+  ConversationProgress,
+  ConversationState,
   Delivery,
   GroupAddress,
   HistoryEntry,

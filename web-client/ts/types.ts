@@ -72,7 +72,16 @@ export interface Conversation {
   readonly members: readonly AgentAddress[];
   /** How many posts are certified. */
   readonly posts: number;
+  /** How many posts of the local agent are not certified yet. */
+  readonly unfinished: number;
+  /** Whether it carries posts now. */
+  readonly state: ConversationState;
+  /** Why it does not, for people; `null` when it does. */
+  readonly detail: string | null;
 }
+
+/** Whether a conversation carries posts now. */
+export type ConversationState = "ready" | "unavailable";
 
 /** A member and the 64-byte Ed25519 signature it gave, in base64url. */
 export interface SignerEntry {
@@ -159,8 +168,17 @@ export interface ConnectionProgress {
   readonly detail?: string;
 }
 
+/** A conversation became known, or changed its state. */
+export interface ConversationProgress {
+  readonly kind: "conversation";
+  readonly address: Address;
+  readonly state: ConversationState;
+  /** Why it carries no posts, for people; `null` when it does. */
+  readonly detail: string | null;
+}
+
 /** Something an onlooker may want to show. Nothing of an application should depend on it. */
-export type Progress = PostProgress | ConnectionProgress;
+export type Progress = PostProgress | ConnectionProgress | ConversationProgress;
 
 /** How to open an endpoint. */
 export interface OpenOptions {

@@ -1,0 +1,122 @@
+import type { Address, Endpoint, PostProgress } from "@conclave/client";
+
+import { titleOf } from "./addresses.js";
+import { clearFailure, showFailure } from "./alert.js";
+import { element, setText } from "./dom.js";
+import { keyOf, ofEntry, ofProgress, type PostState, PostView } from "./post.js";
+
+/** One conversation: its posts, those under way at the end, and the form that adds to them. */
+export class ConversationView {
+  readonly element: HTMLElement;
+  readonly address: Address;
+  readonly #endpoint: Endpoint;
+  readonly #views = new Map<string, PostView>();
+  readonly #list = element("ol", { class: "posts", role: "log", "aria-label": "Posts", "data-testid": "posts" });
+  readonly #empty = element("p", { class: "quiet" }, "No posts yet. Say something.");
+  readonly #note = element("p", { class: "note", hidden: true, "data-testid": "conversation-note" });
+  readonly #input: HTMLTextAreaElement;
+  #reading = false;
+  #stale = false;
+
+  constructor(endpoint: Endpoint, address: Address) {
+    this.#endpoint = endpoint;
+    this.address = address;
+    this.#input = element("textarea", {
+      id: "post",
+      rows: "2",
+      required: true,
+      "aria-describedby": "post-hint",
+      "data-testid": "post-input",
+    });
+    const form = element(
+      "form",
+      { class: "composer", "data-testid": "post-form" },
+      element("label", { for: "post" }, "Your post"),
+      element("div", { class: "row" }, this.#input, element("button", { class: "main", "data-testid": "post-submit" }, "Send")),
+      element("p", { id: "post-hint", class: "hint" }, "Enter sends, Shift and Enter begin a new line."),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#send();
+    });
+    this.#input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        this.#send();
+      }
+    });
+    this.element = element(
+      "section",
+      { class: "conversation", "aria-labelledby": "conversation-title", "data-testid": "conversation", "data-address": address },
+      element("h2", { id: "conversation-title" }, titleOf(address, endpoint.name)),
+      this.#note,
+      this.#empty,
+      this.#list,
+      form,
+    );
+  }
+
+  focus(): void {
+    this.#input.focus();
+  }
+
+  /** Says why the conversation carries no posts, or that it does. */
+  setUnavailable(detail: string | undefined): void {
+    this.#note.hidden = detail === undefined;
+    setText(this.#note, detail ?? "");
+  }
+
+  /** Reads the certified history again. Calls while a reading is under way are one reading after it. */
+  async refresh(): Promise<void> {
+    this.#stale = true;
+    if (this.#reading) return;
+    this.#reading = true;
+    try {
+      while (this.#stale) {
+        this.#stale = false;
+        const known = (await this.#endpoint.conversations()).some(({ address }) => address === this.address);
+        const entries = known ? await this.#endpoint.history(this.address) : [];
+        const posts = entries.map(ofEntry);
+        for (const post of posts) this.#show(post);
+        // Certified posts stand in their certified order, those under way below them.
+        this.#list.prepend(...posts.map((post) => this.#views.get(keyOf(post))?.element).filter((node) => node !== undefined));
+      }
+    } catch (failure) {
+      showFailure(failure);
+    } finally {
+      this.#reading = false;
+    }
+  }
+
+  /** A post of this conversation went on. */
+  advance(progress: PostProgress): void {
+    this.#show(ofProgress(progress));
+    if (progress.stage === "certified") void this.refresh();
+  }
+
+  #show(post: PostState): void {
+    const shown = this.#views.get(keyOf(post));
+    if (shown !== undefined) {
+      // What is certified stays so, whatever late news of its travel says.
+      if (post.entry !== undefined || shown.element.dataset["stage"] !== "certified") shown.update(post);
+      return;
+    }
+    const view = new PostView(post, this.#endpoint.name);
+    this.#views.set(keyOf(post), view);
+    this.#empty.hidden = true;
+    this.#list.append(view.element);
+    view.element.scrollIntoView({ block: "nearest" });
+  }
+
+  #send(): void {
+    const text = this.#input.value;
+    if (text.trim() === "") return;
+    this.#input.value = "";
+    clearFailure();
+    this.#endpoint.send(this.address, text).catch((failure: unknown) => {
+      // A text that was not taken goes back, unless another has been begun.
+      if (this.#input.value === "") this.#input.value = text;
+      showFailure(failure);
+    });
+  }
+}
