@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use conclave_grpc_web::client::{self, ResponseHead};
+use conclave_grpc_web::{
+    Status,
+    client::{self, ResponseHead},
+};
 use conclave_proto::Rpc;
 
 /// The most that a response may hold. Those asked for here hold a few hundred bytes.
@@ -55,11 +58,23 @@ impl std::fmt::Display for Origin {
     }
 }
 
+/// An answer that is not a success.
+#[derive(Debug)]
+pub(crate) struct Refused(String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 /// Calls a unary RPC.
 ///
 /// # Errors
 ///
-/// Nothing answers within `timeout`, or the answer is not a success; the message holds its status.
+/// Nothing answers within `timeout`; [`Refused`], with the status, where an answer is not a success.
 pub(crate) fn unary<R: Rpc>(
     origin: &Origin,
     request: &R::Request,
@@ -105,7 +120,10 @@ pub(crate) fn unary<R: Rpc>(
     let limit = usize::try_from(RESPONSE_BYTES_MAX)?;
     match client::read_unary(&head, &response.body, limit) {
         Ok((message, _)) => Ok(message),
-        Err(end) => bail!("{} answers {}: {}", R::PATH, end.status.code, end.status.message),
+        Err(end) => {
+            let Status { code, message, .. } = end.status;
+            Err(Refused(format!("{} answers {code}: {message}", R::PATH)).into())
+        }
     }
 }
 

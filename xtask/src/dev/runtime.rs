@@ -14,7 +14,7 @@ use conclave_proto::grpc::health::v1::{HealthCheckRequest, health, health_check_
 
 use super::runtime_config::SOCKET;
 use crate::{
-    call::{self, Origin},
+    call::{self, Origin, Refused},
     children::{self, Guarded},
     progress,
 };
@@ -33,6 +33,9 @@ const DEATHS_BEFORE_READY_MAX: u32 = 3;
 
 /// How long a runtime may take to answer for the first time.
 const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a worker may answer that it does not serve; then it is not a matter of starting any more.
+const REFUSES_AT_MOST: Duration = Duration::from_secs(5);
 
 /// How long one health check may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -137,12 +140,19 @@ impl Runtime {
     /// The runtime keeps dying, or does not answer in time; the message says what it last answered.
     pub(super) fn wait_until_ready(&mut self) -> anyhow::Result<()> {
         let began = Instant::now();
+        let mut refused_since = None;
         loop {
             let last = match check(&self.origin) {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             self.keep_alive()?;
+            refused_since = last
+                .is::<Refused>()
+                .then(|| refused_since.unwrap_or_else(Instant::now));
+            if refused_since.is_some_and(|since| since.elapsed() > REFUSES_AT_MOST) {
+                return Err(last.context("the worker starts and does not serve; what it said is above"));
+            }
             if self.deaths_in_a_row >= DEATHS_BEFORE_READY_MAX {
                 bail!(
                     "the runtime died {DEATHS_BEFORE_READY_MAX} times before it answered; what it said is above"
