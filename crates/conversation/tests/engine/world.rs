@@ -142,8 +142,19 @@ pub fn text_of(canonical_message: &str) -> String {
     message["content"][0]["text"].as_str().expect("a text").to_owned()
 }
 
+/// Where a member crashes while it handles its next input.
+#[derive(Clone, Copy, Debug)]
+pub enum CrashPoint {
+    /// Nothing of the step is durable.
+    BeforeCommit,
+    /// Its transitions are durable, and none of its effects happened.
+    AfterCommit,
+}
+
 pub struct World {
     pub now_ms: u64,
+    /// Members that crash at their next input.
+    pub crash_at: BTreeMap<usize, CrashPoint>,
     pub router: Router,
     pub members: Vec<Member>,
     next_request: u64,
@@ -187,6 +198,7 @@ impl World {
         });
         let mut world = World {
             now_ms: 1_000_000,
+            crash_at: BTreeMap::new(),
             router,
             members: members.collect(),
             next_request: 0,
@@ -251,8 +263,19 @@ impl World {
 
     /// One input, its commit and its effects.
     pub fn handle(&mut self, member: usize, input: Input) {
+        let crash = self.crash_at.remove(&member);
         let step = self.step(member, input);
-        self.commit(member, step);
+        match crash {
+            None => self.commit(member, step),
+            Some(CrashPoint::BeforeCommit) => self.crash(member),
+            Some(CrashPoint::AfterCommit) => {
+                self.members[member]
+                    .store
+                    .apply(&step.transitions)
+                    .expect("a commit");
+                self.crash(member);
+            }
+        }
     }
 
     /// One input, without its commit.
