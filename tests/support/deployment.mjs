@@ -56,13 +56,12 @@ export class Deployment {
       const match = /^ready (http:\/\/127\.0\.0\.1:\d+)$/.exec(line);
       if (match) ready = match[1];
     });
-    await until("the deployment to be ready", () => {
-      if (this.#process.exitCode !== null) throw new Error(`it ended early:\n${this.log}`);
-      return ready;
-    }, 2 * SOON_MS).catch((error) => {
-      this.#process.kill("SIGKILL");
-      throw new Error(`${error.message}\n${this.log}`, { cause: error });
+    const hasEnded = () => this.#process.exitCode !== null || this.#process.signalCode !== null;
+    await until("the deployment to be ready", () => ready ?? hasEnded(), 2 * SOON_MS).catch((error) => {
+      this.#process.kill("SIGTERM");
+      throw new Error(`${error.message}\n${this.log}`);
     });
+    if (ready === undefined) throw new Error(`the deployment ended before it was ready\n${this.log}`);
     this.url = ready;
   }
 
