@@ -46,16 +46,49 @@ export function wholeResponse(status, headers, body) {
   return new Response(stream, { status, headers: pairs(headers) });
 }
 
+const TEXT_TYPE = "application/grpc-web-text";
+
+/** Trailers alone: UNAVAILABLE. The outcome is unknown, and the caller may ask again. */
+const LOST_TRAILERS = (() => {
+  const trailers = new TextEncoder().encode("grpc-status:14\r\ngrpc-message:the call was cut short by a failure\r\n");
+  const frame = new Uint8Array(5 + trailers.length);
+  frame[0] = 0x80;
+  new DataView(frame.buffer).setUint32(1, trailers.length);
+  frame.set(trailers, 5);
+  return frame;
+})();
+
+/** The end of an answer whose instance was lost, in the encoding of its content type. */
+function lostTrailers(contentType) {
+  if (!contentType.startsWith(TEXT_TYPE)) return LOST_TRAILERS;
+  return new TextEncoder().encode(btoa(String.fromCharCode(...LOST_TRAILERS)));
+}
+
+/** The answer to a request whose instance was lost. No WebAssembly is involved. */
+export function lostResponse(request) {
+  const asked = (request.headers.get("content-type") ?? "").toLowerCase();
+  const headers = ["access-control-allow-origin", "*"];
+  if (!asked.startsWith("application/grpc-web")) return wholeResponse(503, headers);
+  const contentType = asked.startsWith(TEXT_TYPE) ? `${TEXT_TYPE}+proto` : "application/grpc-web+proto";
+  headers.push("content-type", contentType, "x-request-id", crypto.randomUUID());
+  headers.push("access-control-expose-headers", "grpc-status, grpc-message, x-request-id");
+  return wholeResponse(200, headers, lostTrailers(contentType));
+}
+
 /**
  * A response whose body is what `source.next()` resolves with, chunk by chunk, until `undefined`. `source.cancel()` is
  * called when the client has gone.
  */
-export function streamResponse(status, headers, source) {
+export function streamResponse(status, flatHeaders, source) {
+  const headers = pairs(flatHeaders);
   const watch = new InstanceWatch();
   const body = new ReadableStream(
     {
       start(controller) {
-        watch.lost.then((error) => controller.error(error));
+        watch.lost.then(() => {
+          controller.enqueue(lostTrailers(headers.get("content-type")));
+          controller.close();
+        });
       },
       async pull(controller) {
         const chunk = await source.next();
@@ -70,5 +103,5 @@ export function streamResponse(status, headers, source) {
     },
     { highWaterMark: 0 },
   );
-  return new Response(body, { status, headers: pairs(headers) });
+  return new Response(body, { status, headers });
 }
