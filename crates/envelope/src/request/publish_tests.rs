@@ -177,7 +177,7 @@ fn each_bound_of_a_publish_holds_exactly() {
 /// Were they decoded to be measured, they would not fit the memory they are served from.
 // API-223
 #[test]
-fn actions_beyond_the_bound_of_an_envelope_are_counted_and_not_decoded() {
+fn more_actions_than_an_envelope_can_hold_are_counted_and_not_decoded() {
     let update = |actions: usize| {
         let update = [0x0a, 0].repeat(actions);
         let envelope = [&[0x22][..], &length(update.len()), &update].concat();
@@ -189,12 +189,13 @@ fn actions_beyond_the_bound_of_an_envelope_are_counted_and_not_decoded() {
     };
     let failure =
         |actions| index_and_reason(&AdmittedPublish::decode(update(actions), &limits).expect_err("refused"));
-    // By its actions alone, and by the two bytes and more around them.
     assert_eq!(failure(5_000_000), (Some(0), Reason::TooLarge));
     assert_eq!(failure(1_001), (Some(0), Reason::TooLarge));
-    assert_eq!(failure(1_000), (Some(0), Reason::TooLarge));
-    // Within its bound it is refused for its topic.
-    assert_eq!(failure(900), (Some(0), Reason::MalformedPayload));
+    // Within the bound by their least length, but not with the signature that each needs.
+    assert_eq!(failure(1_000), (Some(0), Reason::InvalidIdentityUpdate));
+    assert_eq!(failure(63), (Some(0), Reason::InvalidIdentityUpdate));
+    // Few enough to be judged: refused for the inbox id that is not there.
+    assert_eq!(failure(62), (Some(0), Reason::MalformedPayload));
 }
 
 /// A length as protobuf writes it.
