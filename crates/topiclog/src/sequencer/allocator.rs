@@ -38,6 +38,8 @@ pub const ALLOCATION_COUNT_MAX: u32 = 1 << 24;
 #[derive(Debug, Default)]
 struct Holder {
     incarnation: u64,
+    /// The latest state of the shard that was heard of, within its incarnation.
+    revision: u64,
     /// The latest call heard of.
     call: u64,
     /// What that call was given, while it may still be stored or its answer asked for again.
@@ -147,13 +149,12 @@ impl Allocator {
         })
     }
 
-    /// Takes in what a shard answered when it was asked. A report that an allocation call has overtaken changes nothing.
+    /// Takes in what a shard answered when it was asked. A report that a later one or an allocation call has overtaken
+    /// changes nothing: it could list ids that are closed by now.
     pub(crate) fn hear(&mut self, report: &ShardReport) -> Result<(), Status> {
         let epoch = self.epoch;
         let holder = self.holder(report.shard)?;
-        if report.incarnation < holder.incarnation
-            || (report.incarnation == holder.incarnation && report.call < holder.call)
-        {
+        if (report.incarnation, report.revision) < (holder.incarnation, holder.revision) {
             return Ok(());
         }
         let same_call = report.incarnation == holder.incarnation && report.call == holder.call;
@@ -166,6 +167,7 @@ impl Allocator {
             holder.call = report.call.saturating_sub(1);
         }
         holder.incarnation = report.incarnation;
+        holder.revision = report.revision;
         holder.open.clone_from(&report.open);
         holder.heard |= report.epoch == epoch;
         Ok(())
@@ -222,9 +224,12 @@ impl Allocator {
         self.next = last + 1;
         let epoch = self.epoch;
         let holder = self.holder(report.shard)?;
+        if (report.incarnation, report.revision) >= (holder.incarnation, holder.revision) {
+            holder.revision = report.revision;
+            holder.open.clone_from(&report.open);
+        }
         holder.incarnation = report.incarnation;
         holder.call = report.call;
-        holder.open.clone_from(&report.open);
         holder.granted = Some(grant);
         holder.heard |= report.epoch == epoch;
         Ok(grant)

@@ -21,6 +21,7 @@ fn report(shard: u32, incarnation: u64, call: u64, epoch: u64) -> ShardReport {
         settled: false,
         open: vec![],
         epoch,
+        revision: call * 10,
     }
 }
 
@@ -185,6 +186,30 @@ fn a_report_that_does_not_know_the_call_does_not_close_its_ids() {
     let unsettled = report(0, 1, 2, 1);
     allocator.hear(&unsettled).expect("heard");
     assert_eq!(allocator.boundary(), Some(0));
+}
+
+// API-291
+#[test]
+fn a_report_that_a_later_one_overtook_opens_nothing_again() {
+    let database = database();
+    let mut allocator = open(&database);
+    hear_both(&mut allocator);
+    first(&mut allocator, &database, report(0, 1, 1, 1), 1);
+    let holding = ShardReport {
+        settled: true,
+        open: vec![IdRange { first: 1, last: 1 }],
+        revision: 11,
+        ..report(0, 1, 1, 1)
+    };
+    let done = ShardReport {
+        open: vec![],
+        revision: 12,
+        ..holding.clone()
+    };
+    allocator.hear(&done).expect("heard");
+    assert_eq!(allocator.boundary(), Some(1));
+    allocator.hear(&holding).expect("ignored");
+    assert_eq!(allocator.boundary(), Some(1));
 }
 
 // API-203

@@ -47,6 +47,8 @@ struct State {
     settled: bool,
     epoch: u64,
     held: Option<IdRange>,
+    /// Raised with every change of what is reported.
+    revision: u64,
     /// The allocator itself, where this is the only shard.
     local: Option<Allocator>,
 }
@@ -82,11 +84,11 @@ impl<P: ObjectPlatform> Ids<P> {
                     }
                 }
                 Ok(Err(refused)) => {
-                    self.state.borrow_mut().settled = true;
+                    self.settle();
                     return Err(refused);
                 }
                 Err(lost) => {
-                    self.state.borrow_mut().settled = true;
+                    self.settle();
                     failure = Status::unavailable(format!("no ids were allocated: {lost}"));
                 }
             }
@@ -96,7 +98,9 @@ impl<P: ObjectPlatform> Ids<P> {
 
     /// The ids of the last allocation are stored, or never will be.
     pub(super) fn release(&self) {
-        self.state.borrow_mut().held = None;
+        let mut state = self.state.borrow_mut();
+        state.held = None;
+        state.revision += 1;
     }
 
     /// Answers the Sequencer's question, and from here on ignores ids of an earlier epoch.
@@ -106,6 +110,7 @@ impl<P: ObjectPlatform> Ids<P> {
         self.ensure_incarnation()?;
         let mut state = self.state.borrow_mut();
         state.epoch = state.epoch.max(epoch);
+        state.revision += 1;
         Ok(self.report_of(&state))
     }
 
@@ -117,6 +122,7 @@ impl<P: ObjectPlatform> Ids<P> {
         if let Some(local) = &state.local {
             state.epoch = local.epoch();
         }
+        state.revision += 1;
         let report = self.report_of(&state);
         let local = state
             .local
@@ -131,6 +137,7 @@ impl<P: ObjectPlatform> Ids<P> {
         let mut state = self.state.borrow_mut();
         state.call += 1;
         state.settled = false;
+        state.revision += 1;
         Ok(AllocateRequest {
             report: Some(self.report_of(&state)),
             identifier: record.identifier.clone(),
@@ -176,10 +183,17 @@ impl<P: ObjectPlatform> Ids<P> {
         })
     }
 
-    /// Takes an answer in. `None` when it is void and the call must be made again.
-    fn conclude(&self, response: AllocateResponse, count: u32) -> Result<Option<Allocation>, Status> {
+    /// The call is over: whatever answer still comes is ignored.
+    fn settle(&self) {
         let mut state = self.state.borrow_mut();
         state.settled = true;
+        state.revision += 1;
+    }
+
+    /// Takes an answer in. `None` when it is void and the call must be made again.
+    fn conclude(&self, response: AllocateResponse, count: u32) -> Result<Option<Allocation>, Status> {
+        self.settle();
+        let mut state = self.state.borrow_mut();
         if response.epoch < state.epoch {
             return Ok(None);
         }
@@ -217,6 +231,7 @@ impl<P: ObjectPlatform> Ids<P> {
             settled: state.settled,
             open: state.held.into_iter().collect(),
             epoch: state.epoch,
+            revision: state.revision,
         }
     }
 

@@ -21,7 +21,7 @@ use conclave_proto::{
         mls::message_contents::PlaintextCommitLogEntry,
     },
 };
-use conclave_topiclog::{Backend, CallContext, StreamSession, platform::ObjectName, routing::Routing};
+use conclave_topiclog::{Backend, CallContext, StreamSession, routing::Routing};
 use prost::Message;
 
 use crate::world::{Worker, World};
@@ -55,10 +55,6 @@ pub(crate) fn group(n: u32) -> GroupId {
 
 pub(crate) fn group_topic(group: &GroupId) -> Vec<u8> {
     [&[0][..], group].concat()
-}
-
-pub(crate) fn shard_of(world: &World, topic: &[u8]) -> ObjectName {
-    ObjectName::Shard(Routing::at_birth(world.configuration().shard_count).shard_of(topic))
 }
 
 fn mls_bytes(bytes: &[u8]) -> Vec<u8> {
