@@ -5,7 +5,7 @@ use crate::{
     base64url,
     canonical_json::{self, Limits},
     closed_object::{ClosedObject, SchemaError},
-    key::{AgentKey, PublicKey, Signature},
+    key::{AgentKey, PublicKey, Signature, is_thumbprint_uri},
 };
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -38,6 +38,12 @@ impl EncodedJws {
         header.literal("alg", ALGORITHM)?;
         header.literal("typ", typ)?;
         let key_id = header.text("kid")?;
+        if !is_thumbprint_uri(&key_id) {
+            return Err(SchemaError::new(
+                format!("{what} member kid"),
+                "not a key's identifier",
+            ));
+        }
         header.close()?;
         let signature = Signature::from_bytes(signature)
             .map_err(|error| SchemaError::new(format!("{what} member signature"), error))?;

@@ -12,8 +12,14 @@ use zeroize::Zeroizing;
 /// What a key's identifier starts with (RFC 9278).
 pub const THUMBPRINT_URI_PREFIX: &str = "urn:ietf:params:oauth:jwk-thumbprint:sha-256:";
 
-/// The longest canonical text of a public JWK, in bytes. There is only one length.
-const PUBLIC_JWK_BYTES_MAX: usize = 80;
+/// The length of the canonical text of every public JWK, in bytes.
+const PUBLIC_JWK_BYTES_MAX: usize = 79;
+
+/// Whether `text` has the form of a key's identifier: the prefix and the base64url of 32 bytes.
+pub(crate) fn is_thumbprint_uri(text: &str) -> bool {
+    text.strip_prefix(THUMBPRINT_URI_PREFIX)
+        .is_some_and(|digest| base64url::decode_array::<32>(digest).is_ok())
+}
 
 /// Encodings of the points whose order divides 8, sign bit cleared, the two unreduced spellings included.
 const SMALL_ORDER: [[u8; 32]; 7] = [

@@ -36,8 +36,9 @@ impl Limits {
 ///
 /// # Panics
 ///
-/// When `value` has no JSON form at all: a member name that is not text, a number that is not finite, or a `Serialize`
-/// that fails. No type of ours does; use [`try_encode`] for a type that might.
+/// When `value` has no JSON form at all: a member name that is not text, or a `Serialize` that fails. No type of ours
+/// does; use [`try_encode`] for a type that might. A number that is not finite fails only on its own: inside a container
+/// it is written as `null`, as ECMAScript does. No type of ours holds a floating-point number.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     try_encode(value).expect("the value has a JSON form")
 }
@@ -60,7 +61,8 @@ pub fn try_encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Canonical
 ///
 /// # Errors
 ///
-/// The first of the checks of reference 1.1 that fails, in their order.
+/// The first of the checks of reference 1.1 that fails, in their order, except that depth and surrogates are looked at
+/// before the parser is trusted with the text: a text that is too deep is reported as that, whether it is JSON or not.
 pub fn decode<T: DeserializeOwned + Serialize>(
     bytes: &[u8],
     limits: Limits,

@@ -67,12 +67,14 @@ pub fn seal<C: Borrow<AgentCard>>(
     let distinct = recipients.is_sorted_by(|earlier, later| earlier.agent_id() < later.agent_id());
     if !distinct
         || !(1..=RECIPIENTS_MAX).contains(&recipients.len())
-        || sealed_length(plaintext.len(), recipients.len()) > BODY_BYTES_MAX
+        || plaintext.len() > plaintext_length_max(recipients.len())
     {
         return Err(SealedBodySealingError);
     }
 
-    let mut salted = Zeroizing::new(random_array::<SALT_LENGTH>(randomness).to_vec());
+    // At its full length from the start: growing would leave a copy of the salt behind that nobody wipes.
+    let mut salted = Zeroizing::new(Vec::with_capacity(SALT_LENGTH + plaintext.len()));
+    salted.extend_from_slice(&*Zeroizing::new(random_array::<SALT_LENGTH>(randomness)));
     salted.extend_from_slice(plaintext);
     let bindings = Bindings {
         commitment: Sha256::digest(&*salted).into(),

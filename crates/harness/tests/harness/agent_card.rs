@@ -25,7 +25,6 @@ fn the_forger_can_make_a_card_that_verifies() {
     assert!(forged(&header, &payload));
 }
 
-// CONV-A10
 #[test]
 fn a_card_is_refused_under_another_registry_key() {
     let card = EncodedAgentCard::from_canonical_bytes(CARD_A).unwrap();
@@ -151,6 +150,30 @@ fn a_header_has_exactly_its_members() {
         alg.trim_start_matches('{')
     );
     assert!(!forged(&reordered, &payload));
+}
+
+/// Refused as a form already, so that no reader holds a `kid` of any length until it verifies.
+#[test]
+fn a_key_identifier_is_the_uri_of_a_thumbprint() {
+    let (header, payload) = jws_parts(CARD_A);
+    let registry = registry_key().public_key().thumbprint_uri();
+    let reads = |key_id: &str| {
+        let header = header.replace(&registry, key_id);
+        EncodedAgentCard::from_canonical_bytes(&forge_jws(&registry_key(), &header, &payload)).is_ok()
+    };
+    assert!(reads(&registry) && reads(&key_b().public_key().thumbprint_uri()));
+    for wrong in [
+        "",
+        "registry",
+        &registry.replace("urn:", "URN:"),
+        &registry.replace("sha-256", "sha-512"),
+        &registry[..registry.len() - 1],
+        &format!("{registry}A"),
+        // The same 32 bytes with an unused bit set.
+        &format!("{}l", &registry[..registry.len() - 1]),
+    ] {
+        assert!(!reads(wrong), "{wrong}");
+    }
 }
 
 #[test]

@@ -164,7 +164,6 @@ fn sealed_bodies_open_in_their_messages() {
     );
 }
 
-// CONV-B08
 #[test]
 fn lengths_follow_the_formula() {
     for (recipients, constant, plaintext_max) in [
