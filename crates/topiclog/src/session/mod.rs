@@ -1,11 +1,12 @@
 //! A client's stream, run by the Worker over message streams to the shards.
 //!
-//! - `static_session`: a SubscribeStatic stream as a pure state machine;
+//! - `static_session`: a SubscribeStatic stream as a pure state machine over its `state`;
 //! - `output`: what waits for the client, bounded, and the frames made of it;
 //! - `driver`: carries messages between the machine, the shards and the client.
 
 mod driver;
 pub mod output;
+mod state;
 mod static_session;
 
 use std::{fmt, future::poll_fn, pin::Pin};

@@ -7,7 +7,7 @@
 //!
 //! History is read in rounds: every topic that is behind gets one turn before any gets its next (API-261).
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use conclave_envelope::request::StaticPlan;
@@ -22,7 +22,10 @@ use conclave_proto::{
 };
 use prost::Message as _;
 
-use super::output::Output;
+use super::{
+    output::Output,
+    state::{PendingRead, ShardState, TopicState},
+};
 use crate::{answer, routing::Routing, sequencer::SEQUENCE_ID_MAX};
 
 /// Topics read by one request to a shard.
@@ -33,42 +36,6 @@ const TURN_ENVELOPES: u32 = 256;
 const TURN_BYTES: u64 = 256 << 10;
 /// Bodies read by one request to a shard, in bytes, after which it stops at the next topic.
 const READ_BYTES: u64 = 1 << 20;
-
-#[derive(Debug)]
-struct TopicState {
-    topic: Bytes,
-    /// Everything up to this sequence id was queued for the client, or is below its cursor.
-    delivered: u64,
-    /// The highest sequence id known to exist, or one more than `delivered` when something above it does.
-    wanted: u64,
-    /// Catch-up target: the head when the topic was registered.
-    target: u64,
-}
-
-impl TopicState {
-    fn is_behind(&self) -> bool {
-        self.wanted > self.delivered
-    }
-}
-
-/// A read that a shard has not answered: its topics, and what was wanted of each when it was asked.
-#[derive(Debug)]
-struct PendingRead {
-    id: u64,
-    asked: Vec<(usize, u64)>,
-    has_waited: bool,
-}
-
-#[derive(Debug)]
-struct ShardState {
-    shard: u32,
-    /// Its topics, in the order they are registered.
-    topics: Vec<usize>,
-    is_registered: bool,
-    read: Option<PendingRead>,
-    /// Topics that wait for their turn of this round.
-    round: VecDeque<usize>,
-}
 
 /// The machine.
 #[derive(Debug)]
@@ -114,13 +81,7 @@ impl StaticSession {
             let shard = routing.shard_of(&topic);
             let shards = &mut session.shards;
             let place = *place_by_shard.entry(shard).or_insert_with(|| {
-                shards.push(ShardState {
-                    shard,
-                    topics: Vec::new(),
-                    is_registered: false,
-                    read: None,
-                    round: VecDeque::new(),
-                });
+                shards.push(ShardState::new(shard));
                 shards.len() - 1
             });
             let index = session.topics.len();

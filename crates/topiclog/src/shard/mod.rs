@@ -96,7 +96,6 @@ impl<P: ObjectPlatform> Shard<P> {
             Ok(record) => {
                 self.subscribers
                     .message(&self.platform, socket, message, &record.router_instance);
-                self.subscribers.reintroduce(&self.platform);
             }
             Err(refusal) => subscribers::Subscribers::refuse(&self.platform, socket, refusal),
         }

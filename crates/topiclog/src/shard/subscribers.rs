@@ -1,8 +1,8 @@
 //! Who is told of what: the streams open to a shard and the topics each registered.
 //!
 //! All of it is in memory. A shard that slept or restarted still has its streams but not their topics; the first publish
-//! or stream message after that asks every stream it does not know to register again, and the session heals whatever it
-//! missed from the heads it is told then (docs/decisions/0003-stream-registration.md).
+//! after that asks every stream it does not know to register again, and the session heals whatever it missed from the
+//! heads it is told then (docs/decisions/0003-stream-registration.md).
 
 use std::{
     cell::{Cell, RefCell},
@@ -96,7 +96,7 @@ impl Subscribers {
     }
 
     /// Asks every stream this run does not know to register again; once a run.
-    pub(super) fn reintroduce<P: ObjectPlatform>(&self, platform: &P) {
+    fn reintroduce<P: ObjectPlatform>(&self, platform: &P) {
         if self.has_reintroduced.replace(true) {
             return;
         }

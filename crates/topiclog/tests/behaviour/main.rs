@@ -5,6 +5,7 @@ mod boundary;
 mod client;
 
 mod publish;
+mod publish_faults;
 mod query;
 mod services;
 mod streams;
