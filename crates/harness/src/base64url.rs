@@ -9,7 +9,8 @@ pub fn encode(bytes: &[u8]) -> String {
 
 /// How many characters [`encode`] gives for so many bytes.
 pub const fn encoded_length(bytes: usize) -> usize {
-    (4 * bytes).div_ceil(3)
+    // Not `4 * bytes` as a whole, which wraps from 1 GiB on where addresses have 32 bits.
+    bytes / 3 * 4 + (bytes % 3 * 4).div_ceil(3)
 }
 
 /// The bytes of `text`.
