@@ -4,7 +4,10 @@
 use bytes::Bytes;
 use conclave_grpc_web::{Code, Status};
 use conclave_proto::conclave::internal::v1::{Answer, Failure, answer::Outcome};
-use prost::Message;
+use prost::{
+    Message,
+    encoding::{WireType, encode_key, encode_varint},
+};
 
 /// What a call to an object came to, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +18,43 @@ pub struct Answered {
     pub router_instance: Option<String>,
 }
 
+/// A response inside its answer, encoded once: a page may be as long as the transport carries, and an object's memory
+/// does not hold many copies of that.
+#[derive(Debug)]
+pub(crate) struct Encoded(Vec<u8>);
+
+/// The field of an answer that carries the response.
+const RESPONSE_FIELD: u32 = 1;
+
+impl Encoded {
+    pub(crate) fn of(response: &impl Message) -> Self {
+        let length = response.encoded_len();
+        let mut bytes = Vec::with_capacity(length + 64);
+        encode_key(RESPONSE_FIELD, WireType::LengthDelimited, &mut bytes);
+        encode_varint(length as u64, &mut bytes);
+        response.encode_raw(&mut bytes);
+        Self(bytes)
+    }
+}
+
+/// Completes the answer of a method.
+pub(crate) fn finish(result: Result<Encoded, Status>, router_instance: Option<&str>) -> Vec<u8> {
+    match result {
+        Err(status) => encode(Err(status), router_instance),
+        Ok(Encoded(mut bytes)) => {
+            let rest = Answer {
+                outcome: None,
+                router_instance: router_instance.unwrap_or_default().to_owned(),
+            };
+            rest.encode_raw(&mut bytes);
+            bytes
+        }
+    }
+}
+
 /// Encodes what a method came to.
 ///
-/// Also for the Registry's object, which knows no Router instance and passes `None`.
+/// For the Registry's object, which knows no Router instance and passes `None`.
 #[must_use]
 pub fn encode(result: Result<Vec<u8>, Status>, router_instance: Option<&str>) -> Vec<u8> {
     let outcome = match result {
@@ -89,6 +126,22 @@ mod tests {
             assert_eq!(decoded.result.map(|bytes| bytes.to_vec()), result);
             assert_eq!(decoded.router_instance.as_deref(), Some("rti_x"));
         }
+    }
+
+    #[test]
+    fn a_response_encoded_in_place_is_the_same_answer() {
+        let status = Answer {
+            outcome: None,
+            router_instance: "as good as any message".repeat(20),
+        };
+        for response in [Answer::default(), status] {
+            let plain = encode(Ok(response.encode_to_vec()), Some("rti_x"));
+            assert_eq!(finish(Ok(Encoded::of(&response)), Some("rti_x")), plain);
+        }
+        assert_eq!(
+            finish(Err(Status::internal("x")), None),
+            encode(Err(Status::internal("x")), None)
+        );
     }
 
     #[test]

@@ -19,7 +19,8 @@ use futures_util::future::join_all;
 use prost::Message as _;
 
 use crate::{
-    Configuration, answer,
+    Configuration,
+    answer::{self, Encoded},
     birth::{self, Birth, Role},
     platform::{ObjectName, ObjectPlatform},
     status,
@@ -62,25 +63,25 @@ impl<P: ObjectPlatform> Sequencer<P> {
     /// Runs a method called by [`crate::platform::Platform::call`] and returns its encoded answer.
     pub async fn handle(self: Rc<Self>, method: &str, request: &[u8]) -> Vec<u8> {
         let result = self.dispatch(method, request).await;
-        answer::encode(result, self.birth.router_instance().as_deref())
+        answer::finish(result, self.birth.router_instance().as_deref())
     }
 
     /// The alarm went off. The Sequencer sets none.
     pub async fn alarm(self: Rc<Self>) {}
 
-    async fn dispatch(&self, method: &str, request: &[u8]) -> Result<Vec<u8>, Status> {
+    async fn dispatch(&self, method: &str, request: &[u8]) -> Result<Encoded, Status> {
         match method {
             "allocate" => self
                 .allocate(request)
                 .await
-                .map(|response| response.encode_to_vec()),
+                .map(|response| Encoded::of(&response)),
             "birth" => self
                 .birth
                 .answer(request)
                 .await
-                .map(|response| response.encode_to_vec()),
-            "instance" => self.instance().await.map(|response| response.encode_to_vec()),
-            "status" => self.status().await.map(|response| response.encode_to_vec()),
+                .map(|response| Encoded::of(&response)),
+            "instance" => self.instance().await.map(|response| Encoded::of(&response)),
+            "status" => self.status().await.map(|response| Encoded::of(&response)),
             _ => Err(Status::unimplemented(format!(
                 "the Sequencer has no method {method:?}"
             ))),

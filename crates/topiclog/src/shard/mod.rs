@@ -32,7 +32,8 @@ use conclave_proto::{
 use prost::Message as _;
 
 use crate::{
-    Configuration, answer,
+    Configuration,
+    answer::{self, Encoded},
     birth::{Birth, Role},
     platform::{ObjectPlatform, SocketId},
     routing::Routing,
@@ -82,7 +83,7 @@ impl<P: ObjectPlatform> Shard<P> {
     /// Runs a method called by [`crate::platform::Platform::call`] and returns its encoded answer.
     pub async fn handle(self: Rc<Self>, method: &str, request: &[u8]) -> Vec<u8> {
         let result = self.dispatch(method, request).await;
-        answer::encode(result, self.birth.router_instance().as_deref())
+        answer::finish(result, self.birth.router_instance().as_deref())
     }
 
     /// A message stream was accepted.
@@ -109,23 +110,20 @@ impl<P: ObjectPlatform> Shard<P> {
     /// The alarm went off. A shard sets none yet.
     pub async fn alarm(self: Rc<Self>) {}
 
-    async fn dispatch(self: &Rc<Self>, method: &str, request: &[u8]) -> Result<Vec<u8>, Status> {
+    async fn dispatch(self: &Rc<Self>, method: &str, request: &[u8]) -> Result<Encoded, Status> {
         self.commit.check()?;
         match method {
-            "store" => self.store(request).await.map(|response| response.encode_to_vec()),
-            "page" => self.page(request).await.map(|response| response.encode_to_vec()),
-            "newest" => self
-                .newest(request)
-                .await
-                .map(|response| response.encode_to_vec()),
+            "store" => self.store(request).await.map(|response| Encoded::of(&response)),
+            "page" => self.page(request).await.map(|response| Encoded::of(&response)),
+            "newest" => self.newest(request).await.map(|response| Encoded::of(&response)),
             "birth" => self
                 .birth
                 .answer(request)
                 .await
-                .map(|response| response.encode_to_vec()),
-            "report" => self.ids.report(request).map(|report| report.encode_to_vec()),
-            "instance" => self.instance().await.map(|response| response.encode_to_vec()),
-            "status" => self.status().await.map(|response| response.encode_to_vec()),
+                .map(|response| Encoded::of(&response)),
+            "report" => self.ids.report(request).map(|report| Encoded::of(&report)),
+            "instance" => self.instance().await.map(|response| Encoded::of(&response)),
+            "status" => self.status().await.map(|response| Encoded::of(&response)),
             _ => Err(Status::unimplemented(format!("a shard has no method {method:?}"))),
         }
     }

@@ -122,9 +122,9 @@ pub(super) fn page(
         }
         let taken = eligible.min(room).min(fitting);
         if taken > 0 {
-            let rows = sql.query(PAGE, &[list, Value::integer(taken)?])?;
-            for row in &rows {
-                let envelope = to_stored(row, &chunk_topic(chunk, row)?)?;
+            // Each row is freed once it was taken over: a page may be as long as the transport carries.
+            for row in sql.query(PAGE, &[list, Value::integer(taken)?])? {
+                let envelope = to_stored(&row, &chunk_topic(chunk, &row)?)?;
                 bytes_left = bytes_left.saturating_sub(envelope.envelope.len() as u64);
                 page.envelopes.push(envelope);
             }
