@@ -31,6 +31,8 @@ use crate::{
 const CONNECT_WAVE: usize = 6;
 /// Messages taken from one shard before the others get their turn.
 const MESSAGES_PER_POLL: usize = 64;
+/// How often reads that no shard has answered are looked for, in milliseconds. One seen twice ends the stream.
+const READ_PATIENCE_MS: u32 = 15_000;
 /// How long a stream may take to start, in milliseconds.
 const START_DEADLINE_MS: u32 = 10_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
@@ -202,6 +204,7 @@ async fn run<P: Platform>(
     deadline_ms: Option<u32>,
 ) {
     let mut keepalive = start_timer(&platform, keepalive_interval_ms);
+    let mut patience = start_timer(&platform, READ_PATIENCE_MS);
     let mut deadline = deadline_ms.map(|milliseconds| start_timer(&platform, milliseconds));
     poll_fn(|context| {
         let mut state = shared.borrow_mut();
@@ -214,6 +217,9 @@ async fn run<P: Platform>(
         while outcome.is_ok() && keepalive.as_mut().poll(context).is_ready() {
             let wait_ms = keep_alive(&platform, &mut state, keepalive_interval_ms);
             keepalive = start_timer(&platform, wait_ms);
+        }
+        while outcome.is_ok() && patience.as_mut().poll(context).is_ready() {
+            patience = start_timer(&platform, READ_PATIENCE_MS);
             outcome = state.session.check_waiting().and(outcome);
         }
         if deadline

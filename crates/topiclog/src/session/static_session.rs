@@ -143,7 +143,7 @@ impl StaticSession {
         );
     }
 
-    /// Called from time to time, at least a second apart.
+    /// Called from time to time, seconds apart.
     ///
     /// # Errors
     /// UNAVAILABLE when a shard has left a read unanswered since the call before.

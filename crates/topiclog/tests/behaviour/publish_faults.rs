@@ -1,6 +1,7 @@
 //! Publish while answers, calls and writes are lost, and while other publishes are in flight (contract section 3).
 
 use conclave_grpc_web::Code;
+use conclave_sql::Sql as _;
 use conclave_topiclog::platform::ObjectName;
 
 use crate::{
@@ -180,4 +181,24 @@ fn a_lost_allocation_is_asked_for_again() {
     );
     world.without_faults();
     assert_eq!(world.read_all(&group_topic(&group)).len(), 1);
+}
+
+#[test]
+fn a_shard_whose_storage_was_restored_takes_a_later_incarnation() {
+    let world = World::new(4);
+    let group = group_on(&world, 0, 1);
+    for n in 0..3 {
+        world.say(&group, &n.to_string());
+        world.crash(ObjectName::Shard(0));
+    }
+    let storage = &world.shared.object(ObjectName::Shard(0)).storage;
+    storage
+        .execute("UPDATE incarnation SET value = 0", &[])
+        .expect("written");
+    storage.commit();
+    world.say(&group, "after");
+    world.crash(ObjectName::Shard(0));
+    world.say(&group, "and after the next restart");
+    assert_eq!(world.read_all(&group_topic(&group)).len(), 5);
+    assert!(world.status().closed_allocation_boundary.is_some());
 }

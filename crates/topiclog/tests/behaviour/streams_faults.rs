@@ -136,7 +136,9 @@ fn a_shard_that_does_not_answer_a_read_fails_the_stream() {
     });
     let mut stream = subscribe(&world, &[group(1)]);
     assert_eq!(world.frames(&mut stream).0.len(), 1);
-    world.advance_ms(90_000);
+    world.advance_ms(14_999);
+    assert_eq!(world.frames(&mut stream).1, None);
+    world.advance_ms(15_001);
     let ended = world.frames(&mut stream).1;
     assert_eq!(ended.map(|status| status.code), Some(Code::Unavailable));
 }
