@@ -64,16 +64,31 @@ pub(crate) fn build_test_worker(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until no other process builds in this checkout: they would write the same files.
-fn take_turn(workspace: &Workspace) -> anyhow::Result<File> {
+/// Whether a process builds in this checkout at this moment.
+///
+/// # Errors
+///
+/// The lock cannot be opened.
+pub(crate) fn is_building(workspace: &Workspace) -> anyhow::Result<bool> {
+    Ok(matches!(
+        lock_file(workspace)?.try_lock_shared(),
+        Err(TryLockError::WouldBlock)
+    ))
+}
+
+fn lock_file(workspace: &Workspace) -> anyhow::Result<File> {
     let folder = workspace.target();
     fs::create_dir_all(&folder)?;
     let path = folder.join("build.lock");
-    let lock = File::create(&path).with_context(|| format!("making {}", path.display()))?;
+    File::create(&path).with_context(|| format!("making {}", path.display()))
+}
+
+/// Waits until no other process builds in this checkout: they would write the same files.
+fn take_turn(workspace: &Workspace) -> anyhow::Result<File> {
+    let lock = lock_file(workspace)?;
     if let Err(TryLockError::WouldBlock) = lock.try_lock() {
         progress::step("waiting for another build in this checkout");
-        lock.lock()
-            .with_context(|| format!("waiting for {}", path.display()))?;
+        lock.lock().context("waiting for another build")?;
     }
     Ok(lock)
 }

@@ -41,22 +41,28 @@ pub(crate) struct WorkerArtifacts {
     pub(crate) wasm: PathBuf,
 }
 
+impl WorkerArtifacts {
+    fn below(directory: PathBuf) -> Self {
+        Self {
+            entry: directory.join("entry.js"),
+            wasm: directory.join("index_bg.wasm"),
+            directory,
+        }
+    }
+}
+
 /// Builds the worker below `root`, or leaves it as it is if nothing it is made from changed.
 ///
 /// # Errors
 ///
 /// When a step fails; the message says which, and the step's own output came before it.
 pub(crate) fn worker(root: &Path, options: WorkerOptions) -> anyhow::Result<WorkerArtifacts> {
-    let directory = root.join("target").join(if options.test_build {
+    let folder = if options.test_build {
         "worker-test"
     } else {
         "worker"
-    });
-    let artifacts = WorkerArtifacts {
-        entry: directory.join("entry.js"),
-        wasm: directory.join("index_bg.wasm"),
-        directory,
     };
+    let artifacts = WorkerArtifacts::below(root.join("target").join(folder));
     let features: &[&str] = if options.test_build { &[TEST_FEATURE] } else { &[] };
     let compiled = WasmCrate {
         package: "conclave-edge",
@@ -77,11 +83,36 @@ pub(crate) fn worker(root: &Path, options: WorkerOptions) -> anyhow::Result<Work
     }
 
     let parts = root.join("target").join("worker-parts");
+    assemble(&compiled, &scripts, &parts)?;
+    // A build takes the last one's place only when it is whole: a runtime may be serving from there.
+    let next = WorkerArtifacts::below(root.join("target").join("worker-next"));
+    empty(&next.directory)?;
+    bundle(root, &parts.join(SCRIPTS[0]), &next.entry, options.debug)?;
+    let module = parts.join("index_bg.wasm");
+    if options.debug {
+        fs::copy(&module, &next.wasm).context("the module cannot be copied")?;
+    } else {
+        wasm::optimise(root, &module, &next.wasm)?;
+    }
+    stamp.store(&next.directory)?;
+    empty(&artifacts.directory)?;
+    fs::rename(&next.directory, &artifacts.directory).context("the build cannot be put in its place")?;
+    let kib = |path: &Path| fs::metadata(path).map_or(0, |file| file.len().div_ceil(1024));
+    progress::step(format_args!(
+        "worker built: {} KiB of WebAssembly, {} KiB of JavaScript",
+        kib(&artifacts.wasm),
+        kib(&artifacts.entry)
+    ));
+    Ok(artifacts)
+}
+
+/// Puts the glue, watched, and the hand-written JavaScript side by side in `parts`.
+fn assemble(compiled: &Path, scripts: &Path, parts: &Path) -> anyhow::Result<()> {
     Bindings {
         typescript: false,
         replaceable_instance: true,
     }
-    .write(&compiled, &parts)?;
+    .write(compiled, parts)?;
     let glue_path = parts.join("index.js");
     let plain = fs::read_to_string(&glue_path).context("the glue cannot be read")?;
     fs::write(&glue_path, glue::watch_instance(&plain, "./instance.js")?)
@@ -90,26 +121,16 @@ pub(crate) fn worker(root: &Path, options: WorkerOptions) -> anyhow::Result<Work
         fs::copy(scripts.join(script), parts.join(script))
             .with_context(|| format!("edge/js/{script} cannot be copied"))?;
     }
+    Ok(())
+}
 
-    if artifacts.directory.exists() {
-        fs::remove_dir_all(&artifacts.directory).context("the last build cannot be removed")?;
+/// Makes `directory` an empty folder.
+fn empty(directory: &Path) -> anyhow::Result<()> {
+    if directory.exists() {
+        fs::remove_dir_all(directory)
+            .with_context(|| format!("{} cannot be emptied", directory.display()))?;
     }
-    fs::create_dir_all(&artifacts.directory).context("the worker's folder cannot be made")?;
-    bundle(root, &parts.join(SCRIPTS[0]), &artifacts.entry, options.debug)?;
-    let module = parts.join("index_bg.wasm");
-    if options.debug {
-        fs::copy(&module, &artifacts.wasm).context("the module cannot be copied")?;
-    } else {
-        wasm::optimise(root, &module, &artifacts.wasm)?;
-    }
-    stamp.store(&artifacts.directory)?;
-    let kib = |path: &Path| fs::metadata(path).map_or(0, |file| file.len().div_ceil(1024));
-    progress::step(format_args!(
-        "worker built: {} KiB of WebAssembly, {} KiB of JavaScript",
-        kib(&artifacts.wasm),
-        kib(&artifacts.entry)
-    ));
-    Ok(artifacts)
+    fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))
 }
 
 /// Joins the entry, the glue and what they import into one module. The WebAssembly stays a file of its own, because a

@@ -1,10 +1,12 @@
 //! `cargo xtask dev`: the worker, the client and the site on a bare workerd, kept alive and kept current.
 //!
 //! - [`deployment`]: what wrangler.toml says; [`runtime_config`]: the same for workerd;
+//! - [`bundle`]: the built worker, as a runtime takes it;
 //! - [`state`]: where objects keep their storage;
 //! - [`runtime`]: one workerd behind a socket that this process owns;
 //! - [`watch`]: noticing that sources changed.
 
+mod bundle;
 mod deployment;
 mod runtime;
 mod runtime_config;
@@ -21,12 +23,12 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 
 use self::{
     deployment::Deployment,
     runtime::Runtime,
-    runtime_config::{ASSETS_WORKER, Module, RuntimeConfig},
+    runtime_config::{ASSETS_WORKER, RuntimeConfig},
     state::State,
 };
 use crate::{
@@ -178,7 +180,7 @@ impl Setting {
         for (name, value) in &self.variables {
             deployment.set(name, value);
         }
-        let modules = self.modules(&deployment)?;
+        let modules = bundle::copy(&self.workspace, &self.main(&deployment)?, folder)?;
         let site = deployment
             .assets
             .as_ref()
@@ -197,55 +199,23 @@ impl Setting {
             .with_context(|| format!("writing into {}", folder.display()))?;
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
-        for module in &modules {
-            fs::read(&module.file)
-                .with_context(|| format!("reading {}", module.file.display()))?
-                .hash(&mut hasher);
-        }
         Ok(hasher.finish())
     }
 
-    /// The entry, and beside it every other file of its folder. The test build lies in a folder of its own.
-    fn modules(&self, deployment: &Deployment) -> anyhow::Result<Vec<Module>> {
-        let real = self.workspace.path(&deployment.main);
-        let entry_name = real.file_name().context("`main` names no file")?.to_owned();
-        let folder = real.parent().context("`main` names no file")?;
-        let folder = if self.options.test_build {
-            let mut name = folder.file_name().unwrap_or_default().to_owned();
-            name.push("-test");
-            folder.with_file_name(name)
-        } else {
-            folder.to_owned()
-        };
-        ensure!(
-            folder.join(&entry_name).exists(),
-            "{} is missing: run `cargo xtask build worker`",
-            folder.join(&entry_name).display()
-        );
-        let mut others = Vec::new();
-        for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
-            let file = entry?.path();
-            let is_module = file
-                .extension()
-                .is_some_and(|extension| ["js", "mjs", "wasm"].iter().any(|known| extension == *known));
-            if is_module && file.file_name() != Some(&entry_name) {
-                others.push(file);
-            }
+    /// The entry of the worker. The test build lies in a folder of its own.
+    fn main(&self, deployment: &Deployment) -> anyhow::Result<PathBuf> {
+        let main = self.workspace.path(&deployment.main);
+        if !self.options.test_build {
+            return Ok(main);
         }
-        others.sort();
-        let name = |file: &Path| {
-            file.file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned()
-        };
-        Ok(std::iter::once(folder.join(&entry_name))
-            .chain(others)
-            .map(|file| Module {
-                name: name(&file),
-                file,
-            })
-            .collect())
+        let name = main.file_name().context("`main` names no file")?;
+        let mut folder = main
+            .parent()
+            .context("`main` names no file")?
+            .as_os_str()
+            .to_owned();
+        folder.push("-test");
+        Ok(Path::new(&folder).join(name))
     }
 }
 

@@ -182,7 +182,7 @@ fn check(origin: &Origin) -> anyhow::Result<()> {
     let answer = call::unary::<health::Check>(origin, &request, CHECK_TIMEOUT)?;
     match answer.status() {
         ServingStatus::Serving => Ok(()),
-        other => bail!("its health is {}", other.as_str_name()),
+        other => Err(Refused(format!("its health is {}", other.as_str_name())).into()),
     }
 }
 
