@@ -8,6 +8,27 @@ use conclave_harness::{
 };
 use serde_json::{Value, json};
 
+/// The right spelling is authenticated and another one sent. What opens must not depend on reading the sender's mind.
+#[test]
+fn the_header_that_is_sent_is_the_one_that_is_authenticated() {
+    let respellings: [fn(&str) -> String; 4] = [
+        |header| header.replace("\":\"A256GCM", "\": \"A256GCM"),
+        |header| header.replace("A256GCM", "A256\\u0047CM"),
+        |header| header.replace(r#""enc":"A256GCM""#, r#""enc":"A256GCM","enc":"A256GCM""#),
+        |header| format!("{header} "),
+    ];
+    for respell in respellings {
+        let body = edited(|body| {
+            let header = conclave_harness::base64url::decode(body["protected"].as_str().unwrap()).unwrap();
+            let header = String::from_utf8(header).unwrap();
+            let respelled = respell(&header);
+            assert_ne!(respelled, header);
+            body["protected"] = conclave_harness::base64url::encode(respelled.as_bytes()).into();
+        });
+        assert!(!opens_for_a(&to_a_and_b(&body)) && !opens_for_b(&to_a_and_b(&body)));
+    }
+}
+
 /// The sender spells its header otherwise and authenticates that very spelling, so only the spelling is wrong.
 #[test]
 fn the_header_has_exactly_one_spelling() {
