@@ -7,10 +7,12 @@
 //! - [`topic`]: what a topic is and which a request may name (TOPIC-001 to 003);
 //! - [`limits`]: the published limits, their relations, and how long an envelope is kept;
 //! - [`mls`]: the wire structures of RFC 9420 that a group message is made of;
+//! - [`key_package`]: key packages, parsed and then validated at a time;
 //! - [`admission`]: one published envelope becomes topic, stored bytes, hash and retention;
 //! - [`request`]: whole requests become typed plans that fit their bounds.
 
 pub mod admission;
+pub mod key_package;
 pub mod limits;
 pub mod mls;
 pub mod request;
