@@ -339,7 +339,7 @@ fn supersede(certificate: Vec<EvidenceRow>) -> SupersedeLock {
     }
 }
 
-// CONV-D20, CONV-D21
+// CONV-D20
 #[test]
 fn a_superseded_lock_goes_with_its_signatures_and_brings_the_whole_certificate() {
     let store = store();

@@ -142,10 +142,14 @@ impl Conversation {
         }
     }
 
-    /// A post is made once: neither again nor with another content.
-    pub(super) fn require_new_post(&self, intent: &PostIntent) -> Result<(), Ignored> {
+    /// A post is made once: neither again nor with another content. One in the local agent's name is one it bound.
+    pub(super) fn require_new_post(&self, intent: &PostIntent, local: &AgentId) -> Result<(), Ignored> {
         if self.posts.contains_key(&(intent.author_agent_id, intent.post_id)) {
             return Err(Ignored::PostExists);
+        }
+        let bound = || self.intents.iter().any(|held| held.intent == *intent);
+        if intent.author_agent_id == *local && !bound() {
+            return Err(Ignored::NotOurPost);
         }
         Ok(())
     }

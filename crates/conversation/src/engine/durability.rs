@@ -108,7 +108,7 @@ impl Conversation {
         shared: &mut Shared,
         draft: &mut Draft<'_>,
     ) -> Result<(), Ignored> {
-        self.require_open(&value.action_certified_record)?;
+        self.require_open(&value.action_certified_record, &shared.local_id)?;
         let verified = VerifiedCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
         let action_hash = match self.lock_certified(verified.record(), verified.signatures(), draft) {
             // A staged record whose signatures are all known still gains its votes.

@@ -50,6 +50,9 @@ pub enum Ignored {
     /// The post was made with another content before, or is certified already.
     #[error("the post exists already")]
     PostExists,
+    /// A post in the local agent's name that this endpoint never bound: the key is in use elsewhere, or the store was lost.
+    #[error("the post is in our name and not ours")]
+    NotOurPost,
     /// It is known already.
     #[error("it is known already")]
     Duplicate,

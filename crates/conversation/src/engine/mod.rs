@@ -20,13 +20,15 @@
 //! | file | what it decides |
 //! | - | - |
 //! | `run` | which part an input is for |
+//! | `router` | what follows when the Router is reached, changes or answers |
+//! | `feeds` | whose message was delivered, and that its feed moves on |
+//! | `host` | which posts are bound, which deliveries acknowledged |
 //! | `invitation` | what may be watched |
 //! | `author` | binding a post, proposing it, resending it, proposing it again at a new head |
 //! | `vote` | which action is locked and signed |
 //! | `durability` | staging, voting, certifying, what the host is given |
 //! | `outbox` | when an envelope is offered, and what its outcome means |
-//! | `delivery` | what the host is given |
-//! | `startup` | whether a store may be trusted |
+//! | `startup`, `stored` | whether a store may be trusted |
 //! | [`history`] | what an owner may read |
 //!
 //! May depend on everything else in this crate. Recovery, catch-up and re-anchoring have their place in
@@ -38,13 +40,16 @@ mod draft;
 mod durability;
 mod effect;
 mod error;
+mod feeds;
 mod fold;
 pub mod history;
+mod host;
 mod ignored;
 mod input;
 mod invitation;
 pub mod limits;
 mod outbox;
+mod router;
 mod run;
 mod shared;
 mod startup;

@@ -348,20 +348,7 @@ pub(super) fn held(rows: &Snapshot) -> Result<Vec<ConversationId>, Corruption> {
         .collect()
 }
 
-/// Every row that names a conversation must name a held one.
-pub(super) fn require_held<R: Row>(
-    rows: &Snapshot,
-    held: &[ConversationId],
-    conversation: impl Fn(&R) -> &str,
-) -> Result<(), Corruption> {
-    for row in rows.rows::<R>()? {
-        let known = held.iter().any(|id| id.to_string() == conversation(&row));
-        require(&row, known, "the conversation has no membership")?;
-    }
-    Ok(())
-}
-
-/// The table of a row type, for errors about rows that are too many.
+/// A row that should not be there, or one that is missing.
 pub(super) fn surplus(table: Table, key: &Key, problem: &'static str) -> Corruption {
     Corruption {
         table,

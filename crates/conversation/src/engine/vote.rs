@@ -42,7 +42,7 @@ impl Conversation {
         if intent.author_agent_id != sender {
             return Err(Ignored::ForeignProposal);
         }
-        self.require_new_post(intent)?;
+        self.require_new_post(intent, &shared.local_id)?;
         // The position is compared before the action is verified: it is cheap, and most repetitions fail it.
         if proposal.action.previous_record_hash() != self.head_record() {
             return Err(Ignored::NotGapFree);
@@ -211,7 +211,7 @@ impl Conversation {
         shared: &mut Shared,
         draft: &mut Draft<'_>,
     ) -> Result<(), Ignored> {
-        self.require_open(&value)?;
+        self.require_open(&value, &shared.local_id)?;
         let verified = VerifiedActionCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
         let action_hash = self.lock_certified(verified.record(), verified.signatures(), draft)?;
         self.evaluate(action_hash, shared, draft);
@@ -219,7 +219,7 @@ impl Conversation {
     }
 
     /// What can be said of a record before its certificate is verified: it is new here and extends the head.
-    pub(super) fn require_open(&self, value: &ActionCertifiedRecord) -> Result<(), Ignored> {
+    pub(super) fn require_open(&self, value: &ActionCertifiedRecord, local: &AgentId) -> Result<(), Ignored> {
         if let Some(action) = self.action_of(&value.record_hash)
             && self.folds.get(&action).is_some_and(|fold| fold.ordinal.is_some())
         {
@@ -229,7 +229,7 @@ impl Conversation {
         if core.previous_record_hash() != self.head_record() || core.anchor_hash() != self.anchor.hash() {
             return Err(Ignored::NotGapFree);
         }
-        self.require_new_post(core.post_intent())
+        self.require_new_post(core.post_intent(), local)
     }
 
     /// Makes a verified record's action the locked one, superseding another lock where the chapter says so, and merges the

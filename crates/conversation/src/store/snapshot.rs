@@ -67,6 +67,21 @@ impl Snapshot {
             .collect()
     }
 
+    /// The keys of one table, in order.
+    pub fn keys(&self, table: Table) -> impl Iterator<Item = &Key> {
+        self.tables.get(&table).into_iter().flat_map(BTreeMap::keys)
+    }
+
+    /// How many rows of one table have keys that begin with these parts.
+    pub fn count_below(&self, table: Table, prefix: &Key) -> usize {
+        let rows = self
+            .tables
+            .get(&table)
+            .into_iter()
+            .flat_map(|rows| rows.range(prefix.clone()..));
+        rows.take_while(|(key, _)| key.starts_with(prefix)).count()
+    }
+
     /// The row at `key`.
     pub fn row<R: Row>(&self, key: &Key) -> Result<Option<R>, RowError> {
         self.bytes(R::TABLE, key)

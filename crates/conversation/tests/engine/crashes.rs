@@ -155,7 +155,7 @@ fn run(seed: u64, members: usize) {
     }
 }
 
-// CONV-G17, CONV-D21, CONV-E05, CONV-E10
+// CONV-G17, CONV-E05, CONV-E10
 #[test]
 fn two_members_converge_whatever_crashes_between_any_two_steps() {
     for seed in 0..12 {

@@ -4,6 +4,7 @@
 use conclave_conversation::certificates::{SignerMap, Subject, VerifiedEvidence};
 use conclave_conversation::engine::{Ignored, Stage};
 use conclave_conversation::membership::Membership;
+use conclave_conversation::store::Transition;
 use conclave_conversation::store::rows::{EvidenceKind, EvidenceRow, ProposalLockRow, StagedRecordRow};
 use conclave_conversation::values::{
     ActionCore, ActionHash, ActionProposal, ActionProposalKind, ActionSignatureKind,
@@ -192,6 +193,36 @@ fn a_lock_moves_to_a_record_that_a_quorum_signed_and_its_action_is_never_signed_
     world.restart(2);
     world.settle();
     assert!(!own(&world, 2, EvidenceKind::Action).contains(&b_sent.hash().to_string()));
+}
+
+// CONV-D21
+#[test]
+fn a_crash_right_after_a_lock_moved_does_not_make_the_mover_sign_the_second_action() {
+    let (mut world, everyone) = four();
+    let (a, b) = (
+        post(&world, &everyone, DEVIANT, "A"),
+        post(&world, &everyone, DEVIANT, "B"),
+    );
+    sends(&mut world, &everyone, &proposal(&a), &[0, 1]);
+    while world.deliver_one(2) {}
+    let copy = copy_of(&world, &everyone, &b, &[0, 1, DEVIANT]);
+    let copy = world.outer(DEVIANT, &everyone, &copy.encode());
+    world.inject(&everyone, copy);
+    let ordered = world.router.log.last().unwrap().clone();
+    let input = world.input(&ordered);
+    let step = world.step(2, input);
+    // A store that tore the step apart would keep the moved lock alone. Even then the second action is not signed.
+    let moved = step
+        .transitions
+        .iter()
+        .position(|step| matches!(step, Transition::SupersedeLock(_)))
+        .unwrap();
+    world.members[2].store.apply(&step.transitions[..=moved]).unwrap();
+    world.restart(2);
+    world.settle();
+    assert_eq!(world.chain(2, &everyone)[1], record_of(&everyone, &b));
+    assert!(!own(&world, 2, EvidenceKind::Action).contains(&b.hash().to_string()));
+    assert!(own(&world, 2, EvidenceKind::Durability).contains(&record_of(&everyone, &b).to_string()));
 }
 
 // CONV-D19, CONV-F19
@@ -481,4 +512,18 @@ fn what_is_no_members_message_is_ignored_and_the_next_one_taken() {
     }
     assert!(world.deliver_one(0));
     assert_eq!(locked(&world, &everyone, 0), Some(action.hash().to_string()));
+}
+
+#[test]
+fn a_post_in_our_name_that_we_never_bound_is_refused_whoever_signed_it() {
+    let (mut world, everyone) = four();
+    let forged = post(&world, &everyone, 0, "not said by 0");
+    let copy = copy_of(&world, &everyone, &forged, &[0, 1, DEVIANT]);
+    sends(&mut world, &everyone, &copy.encode(), &[1, 2]);
+    while world.deliver_one(0) {}
+    assert_eq!(world.members[0].ignored.last(), Some(&Ignored::NotOurPost));
+    assert_eq!(locked(&world, &everyone, 0), None);
+    let request = world.send(0, &everyone, "said by 0");
+    world.settle();
+    assert!(world.members[0].sent[&request].is_ok());
 }

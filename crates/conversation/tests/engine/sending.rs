@@ -22,6 +22,9 @@ fn sending() -> World {
     world
 }
 
+/// How the Router answers a transmission.
+type Answer = fn(&Transmit) -> SendOutcome;
+
 fn outbound(world: &World) -> Vec<OutboundRow> {
     world.members[0].store.snapshot().rows().unwrap()
 }
@@ -83,7 +86,7 @@ fn an_envelope_is_offered_as_initial_once_and_as_retry_ever_after_across_restart
 // CONV-H04, CONV-H05
 #[test]
 fn an_acceptance_of_other_bytes_or_by_another_instance_stops_the_engine_and_keeps_the_envelope() {
-    let cases: [(RouterFault, fn(&Transmit) -> SendOutcome); 2] = [
+    let cases: [(RouterFault, Answer); 2] = [
         (RouterFault::OtherDigest, |transmit| SendOutcome::Accepted {
             router_instance_id: transmit.expected_router_instance_id,
             digest: SignedMessageDigest::from_bytes([1; 32]),

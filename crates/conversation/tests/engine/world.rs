@@ -10,7 +10,7 @@ use conclave_conversation::engine::{
 };
 use conclave_conversation::membership::Membership;
 use conclave_conversation::outer_message::{open_outer_message, seal_outer_message};
-use conclave_conversation::store::{MemoryStore, Transition};
+use conclave_conversation::store::MemoryStore;
 use conclave_conversation::test_support::{self, Agent, router_instance};
 use conclave_conversation::values::{
     ActionHash, Content, ConversationId, DirectPacket, EvidenceStatement, Plaintext, PostId, RecordHash,
@@ -22,27 +22,27 @@ use conclave_harness::{
 
 /// One ordered message.
 #[derive(Clone)]
-pub struct Ordered {
-    pub feed: OrderedFeed,
-    pub position: u64,
-    pub message: EncodedSignedMessage,
+pub(crate) struct Ordered {
+    pub(crate) feed: OrderedFeed,
+    pub(crate) position: u64,
+    pub(crate) message: EncodedSignedMessage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OrderedFeed {
+pub(crate) enum OrderedFeed {
     Conversation(ConversationId),
     Welcome(AgentId),
 }
 
 /// The Router: one order, idempotent by sender and message id while it remembers.
-pub struct Router {
-    pub instance: RouterInstanceId,
-    pub log: Vec<Ordered>,
+pub(crate) struct Router {
+    pub(crate) instance: RouterInstanceId,
+    pub(crate) log: Vec<Ordered>,
     known: BTreeMap<(AgentId, MessageId), EncodedSignedMessage>,
 }
 
 impl Router {
-    pub fn append(&mut self, feed: OrderedFeed, message: EncodedSignedMessage) {
+    pub(crate) fn append(&mut self, feed: OrderedFeed, message: EncodedSignedMessage) {
         let position = self.log.len() as u64 + 1;
         self.log.push(Ordered {
             feed,
@@ -52,7 +52,7 @@ impl Router {
     }
 
     /// Forgets every retry identity, as eviction does.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
@@ -89,32 +89,30 @@ impl Router {
 }
 
 /// One agent with its engine, its store, its host and its timers.
-pub struct Member {
-    pub agent: Agent,
-    pub store: MemoryStore,
-    pub engine: Option<Engine>,
-    pub randomness: SeededRandomness,
+pub(crate) struct Member {
+    pub(crate) agent: Agent,
+    pub(crate) store: MemoryStore,
+    pub(crate) engine: Option<Engine>,
+    pub(crate) randomness: SeededRandomness,
     /// Whether the transport works.
-    pub online: bool,
-    pub transmits: VecDeque<Transmit>,
+    pub(crate) online: bool,
+    pub(crate) transmits: VecDeque<Transmit>,
     /// For each feed read: the last position handed over.
-    pub feeds: BTreeMap<Feed, u64>,
-    pub timers: BTreeMap<TimerId, u64>,
+    pub(crate) feeds: BTreeMap<Feed, u64>,
+    pub(crate) timers: BTreeMap<TimerId, u64>,
     /// Everything the host was given, in order, repetitions after restarts included.
-    pub delivered: Vec<Delivery>,
-    pub acknowledged: BTreeSet<String>,
-    pub sent: BTreeMap<RequestId, Result<SentPost, SendError>>,
-    pub bound: BTreeMap<RequestId, PostId>,
-    pub progress: Vec<(PostId, Stage)>,
-    pub ignored: Vec<Ignored>,
-    pub status: BTreeMap<ConversationId, ConversationStatus>,
-    pub fatal: Option<Fatal>,
-    /// Transitions of every committed step.
-    pub committed: Vec<Vec<Transition>>,
+    pub(crate) delivered: Vec<Delivery>,
+    pub(crate) acknowledged: BTreeSet<String>,
+    pub(crate) sent: BTreeMap<RequestId, Result<SentPost, SendError>>,
+    pub(crate) bound: BTreeMap<RequestId, PostId>,
+    pub(crate) progress: Vec<(PostId, Stage)>,
+    pub(crate) ignored: Vec<Ignored>,
+    pub(crate) status: BTreeMap<ConversationId, ConversationStatus>,
+    pub(crate) fatal: Option<Fatal>,
 }
 
 impl Member {
-    pub fn local(&self) -> Local {
+    pub(crate) fn local(&self) -> Local {
         let mut local = Local::new(
             self.agent.card.clone(),
             self.agent.key.clone(),
@@ -124,12 +122,12 @@ impl Member {
         local
     }
 
-    pub fn id(&self) -> AgentId {
+    pub(crate) fn id(&self) -> AgentId {
         self.agent.id()
     }
 
     /// The texts of everything the host was given.
-    pub fn texts(&self) -> Vec<String> {
+    pub(crate) fn texts(&self) -> Vec<String> {
         self.delivered
             .iter()
             .map(|delivery| text_of(&delivery.canonical_message))
@@ -137,32 +135,32 @@ impl Member {
     }
 }
 
-pub fn text_of(canonical_message: &str) -> String {
+pub(crate) fn text_of(canonical_message: &str) -> String {
     let message: serde_json::Value = serde_json::from_str(canonical_message).expect("a message");
     message["content"][0]["text"].as_str().expect("a text").to_owned()
 }
 
 /// Where a member crashes while it handles its next input.
 #[derive(Clone, Copy, Debug)]
-pub enum CrashPoint {
+pub(crate) enum CrashPoint {
     /// Nothing of the step is durable.
     BeforeCommit,
     /// Its transitions are durable, and none of its effects happened.
     AfterCommit,
 }
 
-pub struct World {
-    pub now_ms: u64,
+pub(crate) struct World {
+    pub(crate) now_ms: u64,
     /// Members that crash at their next input.
-    pub crash_at: BTreeMap<usize, CrashPoint>,
-    pub router: Router,
-    pub members: Vec<Member>,
+    pub(crate) crash_at: BTreeMap<usize, CrashPoint>,
+    pub(crate) router: Router,
+    pub(crate) members: Vec<Member>,
     next_request: u64,
 }
 
 impl World {
     /// Agents `0..members`, attached to the Router.
-    pub fn new(members: usize) -> Self {
+    pub(crate) fn new(members: usize) -> Self {
         let mut world = Self::detached(members);
         for member in 0..members {
             world.attach(member);
@@ -171,7 +169,7 @@ impl World {
     }
 
     /// Agents `0..members`, not attached yet.
-    pub fn detached(members: usize) -> Self {
+    pub(crate) fn detached(members: usize) -> Self {
         let router = Router {
             instance: router_instance(0),
             log: Vec::new(),
@@ -194,7 +192,6 @@ impl World {
             ignored: Vec::new(),
             status: BTreeMap::new(),
             fatal: None,
-            committed: Vec::new(),
         });
         let mut world = World {
             now_ms: 1_000_000,
@@ -210,7 +207,7 @@ impl World {
     }
 
     /// The membership of some members.
-    pub fn membership(&self, members: &[usize]) -> Membership {
+    pub(crate) fn membership(&self, members: &[usize]) -> Membership {
         let cards = members
             .iter()
             .map(|member| self.members[*member].agent.card.clone())
@@ -218,14 +215,14 @@ impl World {
         Membership::from_cards(cards, &test_support::history()).expect("a membership")
     }
 
-    pub fn everyone(&self) -> Membership {
+    pub(crate) fn everyone(&self) -> Membership {
         self.membership(&(0..self.members.len()).collect::<Vec<_>>())
     }
 
     // ── engines ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Opens a member's engine from its store.
-    pub fn open(&mut self, member: usize) {
+    pub(crate) fn open(&mut self, member: usize) {
         let this = &mut self.members[member];
         this.transmits.clear();
         this.feeds.clear();
@@ -241,19 +238,19 @@ impl World {
         self.commit(member, step);
     }
 
-    pub fn attach(&mut self, member: usize) {
+    pub(crate) fn attach(&mut self, member: usize) {
         let router_instance_id = self.router.instance;
         self.handle(member, Input::RouterInstance { router_instance_id });
     }
 
     /// A crash and a restart: whatever was not committed is gone, and so is everything in memory.
-    pub fn restart(&mut self, member: usize) {
+    pub(crate) fn restart(&mut self, member: usize) {
         self.crash(member);
         self.open(member);
         self.attach(member);
     }
 
-    pub fn crash(&mut self, member: usize) {
+    pub(crate) fn crash(&mut self, member: usize) {
         let this = &mut self.members[member];
         this.engine = None;
         this.transmits.clear();
@@ -262,7 +259,7 @@ impl World {
     }
 
     /// One input, its commit and its effects.
-    pub fn handle(&mut self, member: usize, input: Input) {
+    pub(crate) fn handle(&mut self, member: usize, input: Input) {
         let crash = self.crash_at.remove(&member);
         let step = self.step(member, input);
         match crash {
@@ -279,7 +276,7 @@ impl World {
     }
 
     /// One input, without its commit.
-    pub fn step(&mut self, member: usize, input: Input) -> Step {
+    pub(crate) fn step(&mut self, member: usize, input: Input) -> Step {
         let this = &mut self.members[member];
         let context = Context {
             now_ms: self.now_ms,
@@ -292,14 +289,11 @@ impl World {
     }
 
     /// Commits a step and carries out its effects.
-    pub fn commit(&mut self, member: usize, step: Step) {
+    pub(crate) fn commit(&mut self, member: usize, step: Step) {
         let this = &mut self.members[member];
         this.store.apply(&step.transitions).unwrap_or_else(|error| {
-            panic!("member {member}: {error}; the step was {:?}", step.transitions);
+            panic!("member {member}: {error}");
         });
-        if !step.transitions.is_empty() {
-            this.committed.push(step.transitions);
-        }
         this.ignored.extend(step.ignored);
         for effect in step.effects {
             self.carry_out(member, effect);
@@ -347,7 +341,7 @@ impl World {
     // ── the host ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Posts a text.
-    pub fn send(&mut self, member: usize, membership: &Membership, text: &str) -> RequestId {
+    pub(crate) fn send(&mut self, member: usize, membership: &Membership, text: &str) -> RequestId {
         self.next_request += 1;
         let request_id = RequestId(self.next_request);
         let content = Content::text(text).expect("content");
@@ -360,7 +354,7 @@ impl World {
         request_id
     }
 
-    pub fn acknowledge(&mut self, member: usize, delivery: &Delivery) {
+    pub(crate) fn acknowledge(&mut self, member: usize, delivery: &Delivery) {
         self.members[member]
             .acknowledged
             .insert(delivery.delivery_token.to_string());
@@ -375,7 +369,7 @@ impl World {
     // ── time and transport ──────────────────────────────────────────────────────────────────────────────────────────
 
     /// The Router answers a member's first transmission. False when there is none.
-    pub fn transmit_one(&mut self, member: usize) -> bool {
+    pub(crate) fn transmit_one(&mut self, member: usize) -> bool {
         let Some(transmit) = self.members[member].transmits.pop_front() else {
             return false;
         };
@@ -395,7 +389,7 @@ impl World {
     }
 
     /// The Router orders a member's first transmission, and the answer is lost.
-    pub fn transmit_and_lose_the_answer(&mut self, member: usize) {
+    pub(crate) fn transmit_and_lose_the_answer(&mut self, member: usize) {
         let transmit = self.members[member]
             .transmits
             .pop_front()
@@ -412,7 +406,11 @@ impl World {
     }
 
     /// Answers a member's first transmission with any outcome.
-    pub fn answer(&mut self, member: usize, outcome: impl FnOnce(&Transmit) -> SendOutcome) -> Transmit {
+    pub(crate) fn answer(
+        &mut self,
+        member: usize,
+        outcome: impl FnOnce(&Transmit) -> SendOutcome,
+    ) -> Transmit {
         let transmit = self.members[member]
             .transmits
             .pop_front()
@@ -429,7 +427,7 @@ impl World {
     }
 
     /// Hands a member the next message of one of its feeds. False when it has read everything.
-    pub fn deliver_one(&mut self, member: usize) -> bool {
+    pub(crate) fn deliver_one(&mut self, member: usize) -> bool {
         let this = &self.members[member];
         if !this.online || this.engine.is_none() {
             return false;
@@ -446,7 +444,7 @@ impl World {
     }
 
     /// Hands a member one message, wherever it stands.
-    pub fn deliver(&mut self, member: usize, ordered: &Ordered) {
+    pub(crate) fn deliver(&mut self, member: usize, ordered: &Ordered) {
         let feed = feed_of(ordered, self.members[member].id()).expect("a message for the member");
         self.members[member].feeds.insert(feed, ordered.position);
         let input = self.input(ordered);
@@ -454,7 +452,7 @@ impl World {
     }
 
     /// A message as the transport hands it over.
-    pub fn input(&self, ordered: &Ordered) -> Input {
+    pub(crate) fn input(&self, ordered: &Ordered) -> Input {
         let (message, position) = (Some(ordered.message.clone()), ordered.position);
         let router_instance_id = self.router.instance;
         match ordered.feed {
@@ -482,7 +480,7 @@ impl World {
     }
 
     /// Lets everything happen that needs no timer, fairly, until nothing does.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for _ in 0..100_000 {
             let mut moved = false;
             for member in 0..self.members.len() {
@@ -500,7 +498,7 @@ impl World {
     }
 
     /// Moves the clock to the next timer of any member and lets it go off. False when there is none.
-    pub fn next_timer(&mut self) -> bool {
+    pub(crate) fn next_timer(&mut self) -> bool {
         let next = (0..self.members.len())
             .filter(|member| self.members[*member].engine.is_some())
             .flat_map(|member| {
@@ -520,7 +518,7 @@ impl World {
     }
 
     /// Lets everything happen, timers included, until no timer is left.
-    pub fn run_out(&mut self) {
+    pub(crate) fn run_out(&mut self) {
         for _ in 0..10_000 {
             self.settle();
             if !self.next_timer() {
@@ -533,7 +531,7 @@ impl World {
     // ── what members sent ───────────────────────────────────────────────────────────────────────────────────────────
 
     /// Every ordered message of a conversation, opened as its sender, who is a recipient.
-    pub fn opened(&self, membership: &Membership) -> Vec<(usize, Plaintext)> {
+    pub(crate) fn opened(&self, membership: &Membership) -> Vec<(usize, Plaintext)> {
         let conversation = OrderedFeed::Conversation(*membership.conversation_id());
         self.router
             .log
@@ -554,14 +552,14 @@ impl World {
     }
 
     /// What each ordered message of a conversation is, for tests that count.
-    pub fn kinds(&self, membership: &Membership) -> Vec<(usize, &'static str)> {
+    pub(crate) fn kinds(&self, membership: &Membership) -> Vec<(usize, &'static str)> {
         self.opened(membership)
             .into_iter()
             .map(|(sender, plaintext)| (sender, kind_of(&plaintext)))
             .collect()
     }
 
-    pub fn count(&self, membership: &Membership, kind: &str) -> usize {
+    pub(crate) fn count(&self, membership: &Membership, kind: &str) -> usize {
         self.kinds(membership)
             .iter()
             .filter(|(_, found)| *found == kind)
@@ -569,7 +567,7 @@ impl World {
     }
 
     /// A member's verified history of a conversation.
-    pub fn history(&self, member: usize, membership: &Membership) -> Vec<history::HistoryEntry> {
+    pub(crate) fn history(&self, member: usize, membership: &Membership) -> Vec<history::HistoryEntry> {
         history::read(
             &self.members[member].store.snapshot(),
             membership.conversation_id(),
@@ -580,7 +578,7 @@ impl World {
         .map_or_else(Vec::new, |history| history.entries)
     }
 
-    pub fn chain(&self, member: usize, membership: &Membership) -> Vec<RecordHash> {
+    pub(crate) fn chain(&self, member: usize, membership: &Membership) -> Vec<RecordHash> {
         self.history(member, membership)
             .iter()
             .map(|entry| entry.record_hash)
@@ -588,13 +586,13 @@ impl World {
     }
 
     /// Puts a message into the Router's order, as a member that runs no engine of ours does.
-    pub fn inject(&mut self, membership: &Membership, message: EncodedSignedMessage) {
+    pub(crate) fn inject(&mut self, membership: &Membership, message: EncodedSignedMessage) {
         self.router
             .append(OrderedFeed::Conversation(*membership.conversation_id()), message);
     }
 
     /// A plaintext sealed to everyone by a member.
-    pub fn outer(
+    pub(crate) fn outer(
         &mut self,
         sender: usize,
         membership: &Membership,
@@ -609,7 +607,7 @@ impl World {
     }
 
     /// As [`outer`](Self::outer), but some members cannot open it.
-    pub fn outer_sealed_away(
+    pub(crate) fn outer_sealed_away(
         &mut self,
         sender: usize,
         membership: &Membership,
@@ -650,7 +648,7 @@ impl World {
     // ── what must always hold ───────────────────────────────────────────────────────────────────────────────────────
 
     /// Safety of a conversation of honest members, from the Router's whole order and from every store.
-    pub fn check(&self, membership: &Membership) {
+    pub(crate) fn check(&self, membership: &Membership) {
         let mut predecessor: BTreeMap<ActionHash, Option<RecordHash>> = BTreeMap::new();
         let mut record_predecessor: BTreeMap<RecordHash, Option<RecordHash>> = BTreeMap::new();
         let mut signed: BTreeMap<(usize, Option<RecordHash>), ActionHash> = BTreeMap::new();
@@ -718,7 +716,7 @@ impl World {
     }
 }
 
-pub fn statement(message: &EncodedSignedMessage) -> EvidenceStatement {
+pub(crate) fn statement(message: &EncodedSignedMessage) -> EvidenceStatement {
     use conclave_conversation::values::ClosedValue;
     let card = (0..64)
         .map(Agent::new)
@@ -731,7 +729,7 @@ pub fn statement(message: &EncodedSignedMessage) -> EvidenceStatement {
     EvidenceStatement::decode(message.body()).expect("a statement")
 }
 
-pub fn kind_of(plaintext: &Plaintext) -> &'static str {
+pub(crate) fn kind_of(plaintext: &Plaintext) -> &'static str {
     match plaintext {
         Plaintext::Packet(DirectPacket::ActionProposal(_)) => "proposal",
         Plaintext::Packet(DirectPacket::ActionCertifiedRecord(_)) => "copy",

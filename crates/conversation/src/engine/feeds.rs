@@ -1,0 +1,163 @@
+//! Delivered messages: the feed's cursor, and whose message it is.
+
+use conclave_harness::RouterInstanceId;
+
+use super::conversation::{Conversation, Cursor};
+use super::draft::Draft;
+use super::ignored::Ignored;
+use super::input::{Delivered, Feed, InvitationDelivered};
+use super::invitation::{self};
+use super::run::Engine;
+use crate::outer_message::open_outer_message;
+use crate::store::Transition;
+use crate::store::rows::TransportCursorRow;
+use crate::store::transition::AdvanceCursor;
+use crate::values::{DirectPacket, Plaintext};
+
+impl Engine {
+    pub(super) fn deliver(&mut self, delivered: Delivered, draft: &mut Draft<'_>) {
+        let conversation_id = delivered.conversation_id;
+        let known =
+            self.conversations.contains_key(&conversation_id) || self.watched.contains_key(&conversation_id);
+        if !known {
+            return draft.ignore(Ignored::UnknownConversation);
+        }
+        if !self.advance(
+            Feed::Conversation(conversation_id),
+            &delivered.router_instance_id,
+            delivered.position,
+            draft,
+        ) {
+            return;
+        }
+        if let Err(reason) = self.take_message(delivered, draft) {
+            draft.ignore(reason);
+        }
+    }
+
+    /// Moves a feed's cursor, in the same step as whatever the message does. False for a repetition.
+    pub(super) fn advance(
+        &mut self,
+        feed: Feed,
+        instance: &RouterInstanceId,
+        position: u64,
+        draft: &mut Draft<'_>,
+    ) -> bool {
+        if self.shared.instance != Some(*instance) {
+            self.attach(*instance, draft);
+        }
+        if self.read_up_to(feed).is_some_and(|read| position <= read) {
+            draft.ignore(Ignored::AlreadyRead);
+            return false;
+        }
+        self.cursors.insert(
+            feed,
+            Cursor {
+                router_instance_id: *instance,
+                position,
+            },
+        );
+        draft.commit(Transition::AdvanceCursor(AdvanceCursor {
+            cursor: TransportCursorRow {
+                feed: feed.to_string(),
+                router_instance_id: instance.to_string(),
+                position,
+            },
+        }));
+        true
+    }
+
+    pub(super) fn take_message(
+        &mut self,
+        delivered: Delivered,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), Ignored> {
+        let Delivered {
+            conversation_id,
+            message,
+            router_instance_id,
+            ..
+        } = delivered;
+        let message = message.ok_or(Ignored::NoMessage)?;
+        let shared = &mut self.shared;
+        let local = &shared.local;
+        if let Some(conversation) = self.conversations.get_mut(&conversation_id) {
+            if !conversation.is_recovered() {
+                return Err(Ignored::NotRecovered);
+            }
+            let outer = open_outer_message(
+                &message,
+                &conversation.membership,
+                &local.card,
+                &local.key,
+                &local.live,
+            )?;
+            return match outer.plaintext {
+                Plaintext::Evidence(evidence) => conversation.on_evidence(&evidence, shared, draft),
+                Plaintext::Packet(DirectPacket::ActionProposal(proposal)) => {
+                    conversation.on_proposal(outer.sender, *proposal, shared, draft)
+                }
+                Plaintext::Packet(DirectPacket::ActionCertifiedRecord(record)) => {
+                    conversation.on_action_certified(*record, shared, draft)
+                }
+                Plaintext::Packet(DirectPacket::CertifiedRecord(record)) => {
+                    conversation.on_certified(*record, shared, draft)
+                }
+                Plaintext::Packet(
+                    DirectPacket::CompletedReanchor(_)
+                    | DirectPacket::CatchUpRequest(_)
+                    | DirectPacket::CatchUpPage(_)
+                    | DirectPacket::CatchUpIncomplete(_),
+                ) => Err(Ignored::RecoveryNotBuilt),
+            };
+        }
+        let watched = self
+            .watched
+            .get(&conversation_id)
+            .ok_or(Ignored::UnknownConversation)?;
+        let outer = open_outer_message(
+            &message,
+            &watched.membership,
+            &local.card,
+            &local.key,
+            &local.live,
+        )?;
+        let Plaintext::Packet(DirectPacket::ActionProposal(proposal)) = outer.plaintext else {
+            return Err(Ignored::UnknownConversation);
+        };
+        let membership = watched.membership.clone();
+        let conversation = Conversation::from_genesis(
+            outer.sender,
+            *proposal,
+            &membership,
+            router_instance_id,
+            shared,
+            draft,
+        )?;
+        self.watched.remove(&conversation_id);
+        self.conversations.insert(conversation_id, conversation);
+        Ok(())
+    }
+
+    pub(super) fn deliver_invitation(&mut self, delivered: InvitationDelivered, draft: &mut Draft<'_>) {
+        if !self.advance(
+            Feed::Invitations,
+            &delivered.router_instance_id,
+            delivered.position,
+            draft,
+        ) {
+            return;
+        }
+        let invitation = match invitation::open(&self.shared.local, &delivered) {
+            Ok(invitation) => invitation,
+            Err(reason) => return draft.ignore(reason),
+        };
+        let conversation_id = invitation.membership().conversation_id();
+        if self.conversations.contains_key(conversation_id) || self.watched.contains_key(conversation_id) {
+            return draft.ignore(Ignored::InvitationKnown);
+        }
+        for dropped in invitation::watch(&mut self.watched, invitation, &mut self.shared, draft) {
+            self.cursors.remove(&Feed::Conversation(dropped));
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Whether a store may be trusted, and the engine it gives (`harness-client.md` 3.5).
+//!
+//! Everything stored is verified before anything is done with it. A row that does not verify refuses the start; nothing is
+//! repaired, skipped or deleted.
+
+mod completions;
+mod transport;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use self::completions::{Completions, posts_by_conversation};
+use self::transport::{load_cursors, load_deliveries, load_numbers, load_outbox, load_watched};
+use crate::certificates::EvidenceMemory;
+use crate::engine::Local;
+use crate::engine::conversation::Conversation;
+use crate::engine::draft::Draft;
+use crate::engine::effect::Step;
+use crate::engine::error::{Corruption, OpenError};
+use crate::engine::fold::{Fold, lock_row};
+use crate::engine::input::Context;
+use crate::engine::run::{Engine, Resume};
+use crate::engine::shared::Shared;
+use crate::engine::stored::{
+    Foundations, Trust, column, corrupt, held, load_record, load_signatures, load_votes, require, surplus,
+};
+use crate::engine::text::utf8;
+use crate::store::rows::{
+    ConversationStateRow, IdentityBindingRow, ObligationRow, PostIntentRow, ProposalLockRow, ReanchorRow,
+    StagedRecordRow,
+};
+use crate::store::transition::BindIdentity;
+use crate::store::{Key, KeyPart, Row, Snapshot, Table, Transition};
+use crate::values::{ActionCore, ActionHash, ClosedValue, ConversationId};
+use crate::verification::{VerifiedAction, VerifiedRecordCore};
+
+impl Engine {
+    /// Opens an engine over everything a store holds.
+    ///
+    /// The step binds the store to the agent and shows every delivery the host has not acknowledged, in order. Nothing is
+    /// sent or read before [`Input::RouterInstance`](super::Input::RouterInstance) says that the Router is reached.
+    ///
+    /// # Errors
+    /// [`OpenError`] when the key is not the card's, the store is another agent's, a row does not verify, or a pending
+    /// envelope was signed under a version that is no longer live.
+    pub fn open(local: Local, rows: &Snapshot, context: Context<'_>) -> Result<(Engine, Step), OpenError> {
+        if local.key.public_key() != local.card.public_key() {
+            return Err(OpenError::Identity("the key is not the card's"));
+        }
+        let mut draft = Draft::new(context);
+        let identity = IdentityBindingRow {
+            agent_id: local.card.agent_id().to_string(),
+            canonical_agent_card: utf8(local.card.encoded().to_canonical_bytes()),
+        };
+        match rows.row::<IdentityBindingRow>(&IdentityBindingRow::singleton_key())? {
+            Some(bound) if bound != identity => {
+                return Err(OpenError::Identity("the store belongs to another agent or card"));
+            }
+            Some(_) => {}
+            None if !rows.rows::<ConversationStateRow>()?.is_empty() => {
+                return Err(OpenError::Identity("the store holds conversations of no agent"));
+            }
+            None => {}
+        }
+        draft.commit(Transition::BindIdentity(BindIdentity { identity }));
+
+        let mut memory = EvidenceMemory::default();
+        let mut trust = Trust {
+            registry: &local.registry,
+            history: &local.history,
+            memory: &mut memory,
+        };
+        let ids = held(rows)?;
+        require_every_row_held(rows, &ids)?;
+        let mut conversations = BTreeMap::new();
+        let mut unresumed = BTreeMap::new();
+        let mut posts = posts_by_conversation(rows)?;
+        for id in ids {
+            let own = posts.remove(&id.to_string()).unwrap_or_default();
+            let (conversation, resume) = load_conversation(rows, &id, own, &local, &mut trust)?;
+            conversations.insert(id, conversation);
+            unresumed.insert(id, resume);
+        }
+        if let Some(row) = posts.values().flatten().next() {
+            return Err(corrupt(row, "the conversation is not held").into());
+        }
+        let outbox = load_outbox(rows, &local, &conversations, &mut unresumed)?;
+        let watched = load_watched(rows, &trust)?;
+        let deliveries = load_deliveries(rows, &mut draft)?;
+        let shared = Shared {
+            local_id: local.card.agent_id(),
+            instance: None,
+            numbers: load_numbers(rows)?,
+            outbox,
+            deliveries,
+            fatal: None,
+            memory,
+            local,
+        };
+        let cursors = load_cursors(rows)?;
+        let waiting = VecDeque::new();
+        let engine = Engine {
+            shared,
+            conversations,
+            watched,
+            cursors,
+            waiting,
+            unresumed,
+        };
+        Ok((engine, draft.step))
+    }
+}
+
+/// The tables whose keys begin with a conversation that must be held.
+const OF_HELD_CONVERSATIONS: [Table; 8] = [
+    Table::ConversationState,
+    Table::Anchors,
+    Table::ProposalLocks,
+    Table::StagedRecords,
+    Table::ProtocolEvidence,
+    Table::CertifiedRecords,
+    Table::PendingDeliveries,
+    Table::DisseminationObligations,
+];
+
+/// No row may belong to a conversation that is not held.
+fn require_every_row_held(rows: &Snapshot, ids: &[ConversationId]) -> Result<(), Corruption> {
+    let held: BTreeSet<KeyPart> = ids.iter().map(|id| KeyPart::Text(id.to_string())).collect();
+    for table in OF_HELD_CONVERSATIONS {
+        for key in rows.keys(table) {
+            if key.parts().first().is_none_or(|first| !held.contains(first)) {
+                return Err(surplus(table, key, "the conversation is not held"));
+            }
+        }
+    }
+    // Candidates come with recovery. A store that holds one was written by a release that this one must not vote beside.
+    match rows.rows::<ReanchorRow>()?.first() {
+        Some(row) => Err(corrupt(row, "re-anchoring is not built yet")),
+        None => Ok(()),
+    }
+}
+
+/// Verifies everything of one conversation.
+fn load_conversation(
+    rows: &Snapshot,
+    id: &ConversationId,
+    posts: Vec<PostIntentRow>,
+    local: &Local,
+    trust: &mut Trust<'_>,
+) -> Result<(Conversation, Resume), Corruption> {
+    let key = Key::new([&id.to_string()]);
+    let foundations = Foundations::load(rows, id, trust)?;
+    let mut conversation =
+        Conversation::founded(foundations.membership.clone(), foundations.current().clone());
+    let mut certified: BTreeMap<String, String> = BTreeMap::new();
+    let mut completions = Completions::load(rows, posts, &foundations.membership, local)?;
+    let end = foundations.walk(rows, trust, &mut |_, record| {
+        certified.insert(
+            record.record().action_hash().to_string(),
+            record.record().hash().to_string(),
+        );
+        completions.take(record, &foundations.membership)?;
+        let mut fold = Fold::new(record.record().clone());
+        fold.signatures = record.signatures().clone();
+        fold.votes = record.votes().clone();
+        let action_hash = *record.record().action_hash();
+        conversation.folds.insert(action_hash, fold);
+        conversation.advance_head(action_hash);
+        Ok(())
+    })?;
+    let live = load_lock(rows, &key, &conversation, &certified, trust)?;
+    let staged_count = rows.count_below(Table::StagedRecords, &key) as u64;
+    let live_staged = u64::from(live.as_ref().is_some_and(|fold| fold.staged));
+    if staged_count != end.records + live_staged {
+        return Err(surplus(
+            Table::StagedRecords,
+            &key,
+            "a staged record is neither certified nor locked",
+        ));
+    }
+    let live_evidence = live
+        .as_ref()
+        .map_or(0, |fold| fold.signatures.len() + fold.votes.len());
+    if rows.count_below(Table::ProtocolEvidence, &key) != end.evidence + live_evidence {
+        return Err(surplus(
+            Table::ProtocolEvidence,
+            &key,
+            "a statement is about nothing that is held",
+        ));
+    }
+    if let Some(fold) = live {
+        let action_hash = *fold.record.action_hash();
+        conversation.locked = Some(action_hash);
+        conversation.folds.insert(action_hash, fold);
+    }
+    conversation.intents = completions.unfinished()?;
+    let owed = load_obligations(rows, &key, &conversation)?;
+    Ok((
+        conversation,
+        Resume {
+            owed,
+            pending: BTreeSet::new(),
+        },
+    ))
+}
+
+/// Verifies the locks, and returns the fold of the one at the head. Every certified action holds the lock at its
+/// predecessor; at most one more is locked, at the head.
+fn load_lock(
+    rows: &Snapshot,
+    key: &Key,
+    conversation: &Conversation,
+    certified: &BTreeMap<String, String>,
+    trust: &mut Trust<'_>,
+) -> Result<Option<Fold>, Corruption> {
+    let membership = &conversation.membership;
+    let mut live = None;
+    let mut of_certified = 0;
+    for row in rows.below::<ProposalLockRow>(key)? {
+        let core = ActionCore::decode_over(trust.history, row.canonical_action_core.as_bytes())
+            .map_err(|error| corrupt(&row, error))?;
+        let action = VerifiedAction::verify(core, membership).map_err(|error| corrupt(&row, error))?;
+        let record = VerifiedRecordCore::of_action(action);
+        require(
+            &row,
+            lock_row(&record) == row,
+            "a column disagrees with the action",
+        )?;
+        if certified.get(&row.action_hash) == Some(&record.hash().to_string()) {
+            of_certified += 1;
+            continue;
+        }
+        require(
+            &row,
+            record.position() == conversation.position(),
+            "the lock is not at the head",
+        )?;
+        let mut fold = Fold::new(record);
+        fold.signatures = load_signatures(rows, &fold.record, membership, trust)?;
+        let staged_key = key.clone().with(&fold.record.hash().to_string());
+        if let Some(staged) = rows.row::<StagedRecordRow>(&staged_key)? {
+            load_record(&staged, membership)?;
+            require(
+                &staged,
+                fold.action_complete(membership),
+                "the action certificate is not complete",
+            )?;
+            fold.votes = load_votes(rows, &fold.record, membership, trust)?;
+            fold.staged = true;
+        }
+        live = Some(fold);
+    }
+    if of_certified != certified.len() {
+        return Err(surplus(
+            Table::ProposalLocks,
+            key,
+            "a certified action is not locked",
+        ));
+    }
+    Ok(live)
+}
+
+/// Verifies the obligations, and returns the actions whose copy no envelope carries.
+fn load_obligations(
+    rows: &Snapshot,
+    key: &Key,
+    conversation: &Conversation,
+) -> Result<Vec<ActionHash>, Corruption> {
+    let mut owed = Vec::new();
+    let mut obligations = rows.below::<ObligationRow>(key)?;
+    obligations.sort_by_key(|row| row.obligation_sequence);
+    for row in obligations {
+        let staged = rows.bytes(Table::StagedRecords, &row.key()).is_some();
+        require(&row, staged, "its record is not staged")?;
+        if row.outbound_id.is_none() {
+            let record_hash = column(&row, &row.record_hash)?;
+            // A record whose fold is no longer kept was certified long ago; its copy helps nobody.
+            owed.extend(conversation.action_of(&record_hash));
+        }
+    }
+    Ok(owed)
+}
