@@ -10,7 +10,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use conclave_proto::grpc::health::v1::{HealthCheckRequest, health, health_check_response::ServingStatus};
+use conclave_proto::{
+    conclave::router::v1::{GetInstanceRequest, router_service},
+    grpc::health::v1::{HealthCheckRequest, health, health_check_response::ServingStatus},
+};
 
 use super::runtime_config::SOCKET;
 use crate::{
@@ -182,7 +185,11 @@ fn check(origin: &Origin) -> anyhow::Result<()> {
     let answer = call::unary::<health::Check>(origin, &request, CHECK_TIMEOUT)?;
     match answer.status() {
         ServingStatus::Serving => Ok(()),
-        other => Err(Refused(format!("its health is {}", other.as_str_name())).into()),
+        // Health has no room for a reason; any call that needs the objects gives it.
+        other => {
+            call::unary::<router_service::GetInstance>(origin, &GetInstanceRequest {}, CHECK_TIMEOUT)?;
+            Err(Refused(format!("its health is {}", other.as_str_name())).into())
+        }
     }
 }
 
