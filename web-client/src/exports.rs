@@ -1,5 +1,6 @@
 //! What JavaScript calls. Thin: `ts/` makes the idiomatic surface of it, and `ts/conclave_web_client.d.ts` describes it.
 
+use std::pin::Pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
@@ -63,10 +64,10 @@ impl Core {
     /// Resolves with the post id when the post is certified. `content` is JSON.
     pub fn send(&self, to: String, content: String, signal: Option<AbortSignal>) -> Promise {
         let handle = Rc::clone(&self.0);
-        promise(async move {
+        promise(Box::pin(async move {
             let is_cancelled = || signal.as_ref().is_some_and(AbortSignal::aborted);
             handle.send(&to, &content, is_cancelled).await.map(JsValue::from)
-        })
+        }))
     }
 
     /// Takes the one subscription.
@@ -81,30 +82,36 @@ impl Core {
     /// Marks a delivery as taken.
     pub fn acknowledge(&self, token: String) -> Promise {
         let handle = Rc::clone(&self.0);
-        promise(async move { handle.acknowledge(&token).await.map(|()| JsValue::UNDEFINED) })
+        promise(Box::pin(async move {
+            handle.acknowledge(&token).await.map(|()| JsValue::UNDEFINED)
+        }))
     }
 
     /// The certified posts at an address as JSON.
     pub fn history(&self, address: String) -> Promise {
         let handle = Rc::clone(&self.0);
-        promise(async move { handle.history(&address).await.map(JsValue::from) })
+        promise(Box::pin(async move {
+            handle.history(&address).await.map(JsValue::from)
+        }))
     }
 
     /// A `Verification` as JSON.
     pub fn verify(&self, address: String, position: u32) -> Promise {
         let handle = Rc::clone(&self.0);
-        promise(async move {
+        promise(Box::pin(async move {
             handle
                 .verify(&address, position as usize)
                 .await
                 .map(JsValue::from)
-        })
+        }))
     }
 
     /// The held conversations as JSON.
     pub fn conversations(&self) -> Promise {
         let handle = Rc::clone(&self.0);
-        promise(async move { handle.conversations().await.map(JsValue::from) })
+        promise(Box::pin(async move {
+            handle.conversations().await.map(JsValue::from)
+        }))
     }
 
     /// The latest progress of every post that is not certified yet, as JSON.
@@ -115,10 +122,10 @@ impl Core {
     /// Ends the endpoint; resolves when the store is free.
     pub fn close(&self) -> Promise {
         let handle = Rc::clone(&self.0);
-        promise(async move {
+        promise(Box::pin(async move {
             handle.close().await;
             Ok(JsValue::UNDEFINED)
-        })
+        }))
     }
 }
 
@@ -134,14 +141,14 @@ impl Subscription {
     /// The next delivery `{ token, message }` as JSON; `undefined` when the subscription has ended.
     pub fn next(&self) -> Promise {
         let (handle, id) = (Rc::clone(&self.handle), self.id);
-        promise(async move {
+        promise(Box::pin(async move {
             let Some(delivery) = handle.next_delivery(id).await else {
                 return Ok(JsValue::UNDEFINED);
             };
             let token = json!(delivery.delivery_token.to_string());
             // The projection is canonical JSON already.
             Ok(format!("{{\"token\":{token},\"message\":{}}}", delivery.canonical_message).into())
-        })
+        }))
     }
 
     /// Ends the subscription.
@@ -150,6 +157,9 @@ impl Subscription {
     }
 }
 
-fn promise(outcome: impl Future<Output = Result<JsValue, Failure>> + 'static) -> Promise {
-    future_to_promise(async move { outcome.await.map_err(|failure| failure.to_js()) })
+/// A call under way, of one type, so that making a promise of it is compiled once.
+type Call = Pin<Box<dyn Future<Output = Result<JsValue, Failure>>>>;
+
+fn promise(call: Call) -> Promise {
+    future_to_promise(async move { call.await.map_err(|failure| failure.to_js()) })
 }

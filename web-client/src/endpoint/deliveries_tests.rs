@@ -35,7 +35,7 @@ fn a_late_subscriber_gets_the_backlog_first_then_what_is_new_and_nothing_twice()
     assert_eq!(read(&mut deliveries, id), [0, 1]);
     deliveries.add(delivery(2));
     assert_eq!(read(&mut deliveries, id), [2]);
-    assert_eq!(read(&mut deliveries, id), []);
+    assert!(read(&mut deliveries, id).is_empty());
 }
 
 // CONV-M08

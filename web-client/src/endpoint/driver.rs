@@ -338,14 +338,14 @@ impl Driver {
     fn transmit(&self, transmit: Transmit) {
         let (deployment, inbox, feed) = (self.deployment.clone(), self.inbox.clone(), self.feed.clone());
         let outbound_id = transmit.outbound_id;
-        self.scope.spawn(async move {
+        self.scope.spawn(Box::pin(async move {
             let outcome = publish(&deployment, transmit).await;
             if let SendOutcome::RouterRestarted { router_instance_id } = outcome {
                 // The stream may be one of the instance that is gone.
                 let _ = feed.unbounded_send(FeedCommand::Instance(router_instance_id));
             }
             let _ = inbox.unbounded_send(Message::Input(Input::SendOutcome { outbound_id, outcome }));
-        });
+        }));
     }
 
     fn command(&self, command: FeedCommand) {
@@ -364,10 +364,10 @@ impl Driver {
             let _ = inbox.unbounded_send(Message::TimerElapsed(id, number));
         });
         self.pending.timers.insert(id, (number, handle));
-        self.scope.spawn(async move {
+        self.scope.spawn(Box::pin(async move {
             // Aborted or elapsed, both are its end.
             let _ = task.await;
-        });
+        }));
     }
 
     fn cancel_timer(&mut self, id: TimerId) {

@@ -23,7 +23,11 @@ use super::progress::{PostProgress, ProgressTracker};
 use super::registry::{Registry, RegistryError};
 use crate::failure::{Failure, Operation, corrupt};
 use crate::observer::Observer;
-use crate::platform::{chance::BrowserRandomness, scope::Scope, timer};
+use crate::platform::{
+    chance::BrowserRandomness,
+    scope::{Scope, spawn},
+    timer,
+};
 use crate::store::{IndexedDbStore, StoreFailure};
 use crate::transport::{Deployment, run_feed};
 
@@ -150,26 +154,25 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
             let _ = inbox.unbounded_send(message);
         }
     };
-    driver.scope.spawn(watch_store(taken, inbox.clone()));
-    driver.scope.spawn(run_feed(deployment, feed_commands, {
-        let tell = tell.clone();
-        move |event| tell(Message::Feed(event))
-    }));
+    driver.scope.spawn(Box::pin(watch_store(taken, inbox.clone())));
+    let tell_feed = tell.clone();
+    let tell_feed = move |event| tell_feed(Message::Feed(event));
     driver
         .scope
-        .spawn(run_invitations(Rc::clone(&registry), invitation_envelopes, {
-            let tell = tell.clone();
-            move |looked| tell(Message::Invitation(looked))
-        }));
+        .spawn(Box::pin(run_feed(deployment, feed_commands, tell_feed)));
+    let tell_invitation = tell.clone();
+    let tell_invitation = move |looked| tell_invitation(Message::Invitation(looked));
+    let invitations = run_invitations(Rc::clone(&registry), invitation_envelopes, tell_invitation);
+    driver.scope.spawn(Box::pin(invitations));
     if !identity.is_new {
         let registry = Rc::clone(&registry);
-        driver.scope.spawn(async move {
+        driver.scope.spawn(Box::pin(async move {
             if let Err(failure) = registry.check_signer().await {
                 tell(Message::Ended(failure));
             }
-        });
+        }));
     }
-    wasm_bindgen_futures::spawn_local(driver.run(messages));
+    spawn(Box::pin(driver.run(messages)));
     Ok(Handle {
         registry_key: *registry.signer(),
         card: identity.card,

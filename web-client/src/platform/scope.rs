@@ -1,10 +1,19 @@
-//! Tasks that end together.
+//! Tasks: one by one, and such as end together.
 
 use std::future::Future;
+use std::pin::Pin;
 
 use futures_channel::oneshot;
 use futures_util::FutureExt as _;
 use futures_util::future::{Shared, select};
+
+/// A task as it is run: of one type, so that running one is compiled once.
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Starts a task that ends by itself.
+pub(crate) fn spawn(task: Task) {
+    wasm_bindgen_futures::spawn_local(task);
+}
 
 /// Runs tasks until it is dropped; whatever of them is still under way is then dropped too.
 pub(crate) struct Scope {
@@ -22,10 +31,10 @@ impl Scope {
     }
 
     /// Starts a task.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+    pub(crate) fn spawn(&self, task: Task) {
         let ended = self.ended.clone();
-        wasm_bindgen_futures::spawn_local(async move {
-            select(std::pin::pin!(task), ended).await;
-        });
+        spawn(Box::pin(async move {
+            select(task, ended).await;
+        }));
     }
 }

@@ -130,7 +130,8 @@ impl Connection {
 
     /// Reads, decides and writes in one transaction, and waits until it is complete.
     ///
-    /// `decide` sees the answer to each lookup in turn. When it fails nothing is written.
+    /// `decide` sees the answer to each lookup in turn. When it fails nothing is written. Dropping the future before its
+    /// answers have come writes nothing either; dropping it later leaves it open what was written.
     pub(super) async fn transact<T: 'static>(
         &self,
         mode: Mode,
@@ -138,57 +139,67 @@ impl Connection {
         lookups: Vec<Lookup>,
         decide: impl FnOnce(Vec<Rows>) -> Result<(T, Vec<Change>), StoreFailure> + 'static,
     ) -> Result<T, StoreFailure> {
+        let result = Rc::new(RefCell::new(None));
+        let slot = Rc::clone(&result);
+        let decide = Box::new(move |answers: Vec<Rows>| {
+            let (value, changes) = decide(answers)?;
+            *slot.borrow_mut() = Some(value);
+            Ok(changes)
+        });
+        self.run(mode, stores, lookups, decide).await?;
+        let value = result.borrow_mut().take();
+        value.ok_or_else(|| StoreFailure::new(StoreFault::Persistence, "a transaction ended undecided"))
+    }
+
+    /// [`transact`](Self::transact) without the type of its result, so that it is compiled once.
+    async fn run(
+        &self,
+        mode: Mode,
+        stores: &[&'static str],
+        lookups: Vec<Lookup>,
+        decide: Decide,
+    ) -> Result<(), StoreFailure> {
         let transaction = self.begin(mode, stores)?;
         let (done, completion) = oneshot::channel();
         let done = Rc::new(RefCell::new(Some(done)));
-        let on_complete = settle(&done, |_| true);
-        let on_abort = settle(&done, |_| false);
-        transaction.set_oncomplete(Some(function(&on_complete)));
-        transaction.set_onabort(Some(function(&on_abort)));
-
-        let requests = lookups
+        let mut handlers = Handlers::set(&transaction, &done);
+        let requests: Vec<_> = lookups
             .into_iter()
             .map(|lookup| PendingLookup::issue(&transaction, lookup))
-            .collect::<Result<Vec<_>, _>>()
+            .collect::<Result<_, _>>()
             .map_err(failure)?;
-        let outcome = Rc::new(RefCell::new(None));
         let last = requests.last().map(|pending| pending.last_request().clone());
+        let decided = Rc::new(RefCell::new(Ok(())));
         let decide_and_write = {
-            let (transaction, outcome) = (transaction.clone(), Rc::clone(&outcome));
+            let (transaction, decided) = (transaction.clone(), Rc::clone(&decided));
             move || {
-                let decided = requests
+                let answers = requests
                     .iter()
                     .map(PendingLookup::answer)
-                    .collect::<Result<Vec<_>, _>>()
+                    .collect::<Result<Vec<_>, _>>();
+                let outcome = answers
                     .and_then(decide)
-                    .and_then(|(value, changes)| write(&transaction, changes).map(|()| value));
-                if decided.is_err() {
+                    .and_then(|changes| write(&transaction, changes));
+                if outcome.is_err() {
                     // It may have ended by itself already; either way nothing is kept.
                     let _ = transaction.abort();
                 }
-                *outcome.borrow_mut() = Some(decided);
+                *decided.borrow_mut() = outcome;
             }
         };
         // Requests of a transaction are answered in the order they were made, so the last answer is the end of all.
-        let on_answers = match last {
-            Some(last) => {
-                let callback = Closure::once(decide_and_write);
-                last.set_onsuccess(Some(callback.as_ref().unchecked_ref()));
-                Some(callback)
-            }
-            None => {
-                decide_and_write();
-                None
-            }
-        };
-
-        let completed = completion.await.unwrap_or(false);
-        drop(on_answers);
-        let decided = outcome.borrow_mut().take();
-        match decided {
-            Some(Err(refused)) => Err(refused),
-            Some(Ok(value)) if completed => Ok(value),
-            _ => Err(transaction_failure(&transaction)),
+        match last {
+            Some(last) => handlers.answered(last, Closure::once(decide_and_write)),
+            None => decide_and_write(),
+        }
+        let is_complete = completion.await.unwrap_or(false);
+        drop(handlers);
+        let decided = std::mem::replace(&mut *decided.borrow_mut(), Ok(()));
+        decided?;
+        if is_complete {
+            Ok(())
+        } else {
+            Err(transaction_failure(&transaction))
         }
     }
 
@@ -219,6 +230,48 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// What a transaction's answers lead to.
+type Decide = Box<dyn FnOnce(Vec<Rows>) -> Result<Vec<Change>, StoreFailure>>;
+
+/// The callbacks of a transaction that is waited for. Dropping them first takes them back from the browser, which must not
+/// call what is gone.
+struct Handlers {
+    transaction: IdbTransaction,
+    last: Option<(IdbRequest, Closure<dyn FnMut()>)>,
+    _on_complete: Closure<dyn FnMut(Event)>,
+    _on_abort: Closure<dyn FnMut(Event)>,
+}
+
+impl Handlers {
+    fn set(transaction: &IdbTransaction, done: &Rc<RefCell<Option<oneshot::Sender<bool>>>>) -> Self {
+        let on_complete = settle(done, true);
+        let on_abort = settle(done, false);
+        transaction.set_oncomplete(Some(function(&on_complete)));
+        transaction.set_onabort(Some(function(&on_abort)));
+        Handlers {
+            transaction: transaction.clone(),
+            last: None,
+            _on_complete: on_complete,
+            _on_abort: on_abort,
+        }
+    }
+
+    fn answered(&mut self, last: IdbRequest, callback: Closure<dyn FnMut()>) {
+        last.set_onsuccess(Some(function(&callback)));
+        self.last = Some((last, callback));
+    }
+}
+
+impl Drop for Handlers {
+    fn drop(&mut self) {
+        self.transaction.set_oncomplete(None);
+        self.transaction.set_onabort(None);
+        if let Some((last, _)) = &self.last {
+            last.set_onsuccess(None);
+        }
     }
 }
 
@@ -291,8 +344,8 @@ fn write(transaction: &IdbTransaction, changes: Vec<Change>) -> Result<(), Store
 async fn opened(request: IdbOpenDbRequest, stores: &[&'static str]) -> Result<IdbDatabase, StoreFailure> {
     let (done, answer) = oneshot::channel();
     let done = Rc::new(RefCell::new(Some(done)));
-    let on_success = settle(&done, |_| true);
-    let on_error = settle(&done, |_| false);
+    let on_success = settle(&done, true);
+    let on_error = settle(&done, false);
     let stores = stores.to_vec();
     let on_upgrade = Closure::<dyn FnMut()>::new({
         let request = request.clone();
@@ -318,16 +371,13 @@ async fn opened(request: IdbOpenDbRequest, stores: &[&'static str]) -> Result<Id
     })
 }
 
-/// A callback that answers a one-time question with what `answer` makes of the event.
-fn settle(
-    done: &Rc<RefCell<Option<oneshot::Sender<bool>>>>,
-    answer: impl Fn(&Event) -> bool + 'static,
-) -> Closure<dyn FnMut(Event)> {
+/// A callback that gives a one-time question this answer.
+fn settle(done: &Rc<RefCell<Option<oneshot::Sender<bool>>>>, answer: bool) -> Closure<dyn FnMut(Event)> {
     let done = Rc::clone(done);
-    Closure::new(move |event: Event| {
+    Closure::new(move |_event: Event| {
         if let Some(done) = done.borrow_mut().take() {
             // Whoever asked may have gone.
-            let _ = done.send(answer(&event));
+            let _ = done.send(answer);
         }
     })
 }

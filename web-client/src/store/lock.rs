@@ -1,7 +1,6 @@
 //! The exclusive claim on a store: one browser context owns it for the life of its endpoint.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::time::Duration;
 
 use futures_channel::oneshot;
@@ -12,7 +11,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::AbortController;
 
 use super::failure::{StoreFailure, StoreFault};
-use crate::platform::{describe, globals, timer::Delay};
+use crate::platform::{describe, globals, scope::spawn, timer::Delay};
 
 /// How long an opener waits for a lock that is held: a page that reloads finds its predecessor still letting go.
 const LOCK_WAIT: Duration = Duration::from_millis(1500);
@@ -58,14 +57,10 @@ impl StoreLock {
             )
             .map_err(unavailable)?;
         // It settles when the lock is let go, or when the wait is given up; neither is news to anyone.
-        let request = Rc::new(request);
-        wasm_bindgen_futures::spawn_local({
-            let request = Rc::clone(&request);
-            async move {
-                let _ = JsFuture::from(Promise::clone(&request)).await;
-                drop(on_grant);
-            }
-        });
+        spawn(Box::pin(async move {
+            let _ = JsFuture::from(request).await;
+            drop(on_grant);
+        }));
         match select(grant, Delay::new(LOCK_WAIT)).await {
             Either::Left((Ok(release), _)) => Ok(StoreLock { release }),
             Either::Left((Err(_), _)) => Err(locked()),

@@ -15,6 +15,7 @@ mod keys;
 mod lock;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use conclave_conversation::store::transition::decide_batch;
 use conclave_conversation::store::{
@@ -28,7 +29,7 @@ use connection::{Change, Connection, Lookup, Mode};
 pub(crate) use failure::{StoreFailure, StoreFault};
 use lock::StoreLock;
 
-use crate::platform::globals;
+use crate::platform::{globals, scope::spawn};
 
 /// The object store that is not the engine's: the agent's key, the registration, the pinned Registry and cards.
 const LOCAL: &str = "local";
@@ -75,12 +76,15 @@ impl IndexedDbStore {
             .iter()
             .find(|(key, _)| *key == SchemaRow::singleton_key())
             .map(|(_, bytes)| bytes.as_slice());
-        let mut expected = store_names();
-        expected.sort_unstable();
+        let expected = store_names();
+        let has_expected_stores = found.len() == expected.len()
+            && expected
+                .iter()
+                .all(|name| found.iter().any(|other| other == name));
         match judge_layout(row, !versions.is_empty()) {
-            Layout::Current if found == expected => Ok(()),
+            Layout::Current if has_expected_stores => Ok(()),
             Layout::Current => Err(refuse(Layout::Unrecognized)),
-            Layout::Empty if found == expected && self.load().await?.is_empty() => {
+            Layout::Empty if has_expected_stores && self.load().await?.is_empty() => {
                 let row = SchemaRow::current();
                 self.write(vec![Change::Put(meta, row.key(), row.encode())]).await
             }
@@ -110,9 +114,7 @@ impl IndexedDbStore {
 
     /// Commits a batch: every transition in order, or nothing. Durable when it returns.
     pub(crate) async fn apply(&self, transitions: Vec<Transition>) -> Result<Vec<Outcome>, StoreFailure> {
-        let mut reads: Vec<Read> = transitions.iter().flat_map(Transition::reads).collect();
-        reads.sort_unstable();
-        reads.dedup();
+        let reads: BTreeSet<Read> = transitions.iter().flat_map(Transition::reads).collect();
         let lookups = reads.iter().map(lookup).collect();
         // Which tables a decision writes is not known before it is made.
         let tables = Table::ALL.map(Table::name);
@@ -190,14 +192,13 @@ impl IndexedDbStore {
     }
 
     async fn write(&self, changes: Vec<Change>) -> Result<(), StoreFailure> {
-        let mut stores: Vec<_> = changes
+        // The same store twice does no harm.
+        let stores: Vec<_> = changes
             .iter()
             .map(|change| match change {
                 Change::Put(store, ..) | Change::Delete(store, _) => *store,
             })
             .collect();
-        stores.sort_unstable();
-        stores.dedup();
         self.connection
             .transact(Mode::WriteDurably, &stores, Vec::new(), move |_| {
                 Ok(((), changes))
@@ -241,9 +242,9 @@ fn refuse(layout: Layout) -> StoreFailure {
 /// Asks the browser not to evict the store. It may decline; an eviction is then found at the next opening.
 fn request_persistence() {
     if let Some(request) = globals::storage().and_then(|storage| storage.persist().ok()) {
-        wasm_bindgen_futures::spawn_local(async move {
+        spawn(Box::pin(async move {
             // A browser that declines answers false; one that fails has declined too.
             let _ = JsFuture::from(request).await;
-        });
+        }));
     }
 }

@@ -8,9 +8,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use bytes::Bytes;
-use conclave_grpc_web::client::{
-    End, Event, ResponseDecoder, ResponseHead, read_unary, request_body, request_headers,
-};
+use conclave_grpc_web::client::{End, Event, ResponseDecoder, ResponseHead, request_body, request_headers};
 use conclave_grpc_web::{Code, Status};
 use conclave_harness::RouterInstanceId;
 use conclave_proto::Rpc;
@@ -111,26 +109,55 @@ impl Deployment {
         request: &R::Request,
         expected_router_instance: Option<&RouterInstanceId>,
     ) -> Result<Answer<R::Response>, CallError> {
-        let call = async {
-            let fetched = self
-                .fetch::<R>(request, Some(UNARY_DEADLINE), expected_router_instance)
-                .await?;
-            let body = fetched
-                .response
-                .array_buffer()
-                .map(JsFuture::from)
-                .map_err(|thrown| lost(&thrown))?;
-            let body = Uint8Array::new(&body.await.map_err(|thrown| lost(&thrown))?).to_vec();
-            let router_instance = fetched.head.router_instance();
-            match read_unary(&fetched.head.as_response_head(), &body, MAX_MESSAGE_BYTES) {
-                Ok((message, _trailers)) => Ok(Answer {
-                    message,
-                    router_instance,
-                }),
-                Err(end) => Err(CallError::ended(end, router_instance)),
-            }
-        };
-        within(UNARY_DEADLINE, call).await
+        let answer = self.unary_bytes(R::PATH, request_body(request), expected_router_instance);
+        let Answer {
+            message,
+            router_instance,
+        } = within(UNARY_DEADLINE, Box::pin(answer)).await?;
+        let message = R::Response::decode(message).map_err(|error| malformed(&error))?;
+        Ok(Answer {
+            message,
+            router_instance,
+        })
+    }
+
+    /// A unary call in bytes, so that it is compiled once.
+    async fn unary_bytes(
+        &self,
+        path: &str,
+        body: Bytes,
+        expected_router_instance: Option<&RouterInstanceId>,
+    ) -> Result<Answer<Bytes>, CallError> {
+        let fetched = self
+            .fetch(path, body, Some(UNARY_DEADLINE), expected_router_instance)
+            .await?;
+        let body = fetched
+            .response
+            .array_buffer()
+            .map(JsFuture::from)
+            .map_err(|thrown| lost(&thrown))?;
+        let body = Uint8Array::new(&body.await.map_err(|thrown| lost(&thrown))?).to_vec();
+        let router_instance = fetched.head.router_instance();
+        let mut decoder = ResponseDecoder::new(&fetched.head.as_response_head(), MAX_MESSAGE_BYTES);
+        decoder.push(&body);
+        let mut messages = Vec::new();
+        while let Some(Event::Message(message)) = decoder.next_event() {
+            messages.push(message);
+        }
+        let end = decoder.finish();
+        if !end.status.is_ok() {
+            return Err(CallError::ended(end, router_instance));
+        }
+        match <[Bytes; 1]>::try_from(messages) {
+            Ok([message]) => Ok(Answer {
+                message,
+                router_instance,
+            }),
+            Err(messages) => Err(CallError::drawn(Status::internal(format!(
+                "a unary response of {} messages",
+                messages.len()
+            )))),
+        }
     }
 
     /// Calls a server-streaming RPC; returns when the response has begun.
@@ -138,7 +165,11 @@ impl Deployment {
         &self,
         request: &R::Request,
     ) -> Result<MessageStream<R>, CallError> {
-        let fetched = within(STREAM_START_DEADLINE, self.fetch::<R>(request, None, None)).await?;
+        let fetched = within(
+            STREAM_START_DEADLINE,
+            Box::pin(self.fetch(R::PATH, request_body(request), None, None)),
+        )
+        .await?;
         let decoder = ResponseDecoder::new(&fetched.head.as_response_head(), MAX_MESSAGE_BYTES);
         let reader = fetched
             .response
@@ -155,17 +186,17 @@ impl Deployment {
         })
     }
 
-    async fn fetch<R: Rpc>(
+    async fn fetch(
         &self,
-        request: &R::Request,
+        path: &str,
+        body: Bytes,
         timeout: Option<Duration>,
         expected_router_instance: Option<&RouterInstanceId>,
     ) -> Result<Fetched, CallError> {
         let abort = AbortOnDrop(AbortController::new().map_err(|thrown| lost(&thrown))?);
-        let init =
-            request_init::<R>(request, timeout, expected_router_instance).map_err(|thrown| lost(&thrown))?;
+        let init = request_init(&body, timeout, expected_router_instance).map_err(|thrown| lost(&thrown))?;
         init.set_signal(Some(&abort.0.signal()));
-        let url = format!("{}{}", self.base_url, R::PATH);
+        let url = format!("{}{path}", self.base_url);
         let response: Response = JsFuture::from(globals::fetch(&url, &init))
             .await
             .map_err(|thrown| lost(&thrown))?
@@ -200,9 +231,7 @@ impl<R: Rpc> MessageStream<R> {
     pub(crate) async fn next(&mut self) -> Result<R::Response, CallError> {
         loop {
             if let Some(message) = self.ready.pop_front() {
-                return R::Response::decode(message).map_err(|error| {
-                    CallError::drawn(Status::internal(format!("a message does not decode: {error}")))
-                });
+                return R::Response::decode(message).map_err(|error| malformed(&error));
             }
             let Some(decoder) = self.decoder.as_mut() else {
                 return Err(CallError::drawn(Status::unavailable("the stream has ended")));
@@ -296,8 +325,8 @@ impl Drop for AbortOnDrop {
     }
 }
 
-fn request_init<R: Rpc>(
-    request: &R::Request,
+fn request_init(
+    body: &Bytes,
     timeout: Option<Duration>,
     expected_router_instance: Option<&RouterInstanceId>,
 ) -> Result<RequestInit, JsValue> {
@@ -311,7 +340,7 @@ fn request_init<R: Rpc>(
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_headers(&headers);
-    init.set_body(&Uint8Array::from(request_body(request).as_ref()));
+    init.set_body(&Uint8Array::from(body.as_ref()));
     // A deployment knows agents by their keys; cookies are not its business.
     init.set_credentials(RequestCredentials::Omit);
     Ok(init)
@@ -329,6 +358,11 @@ async fn within<T>(
             deadline.as_secs()
         )))),
     }
+}
+
+/// The server answered with something else than the message it should.
+fn malformed(error: &prost::DecodeError) -> CallError {
+    CallError::drawn(Status::internal(format!("the response does not decode: {error}")))
 }
 
 /// The connection was lost, or never made.

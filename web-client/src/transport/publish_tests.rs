@@ -106,9 +106,7 @@ fn only_a_stated_refusal_of_the_message_is_final() {
 
 #[test]
 fn an_invitation_travels_under_the_key_its_topic_is_made_of() {
-    let key = conclave_harness::AgentKey::from_seed([3; 32])
-        .public_key()
-        .clone();
+    let key = conclave_harness::AgentKey::from_seed([3; 32]).public_key();
     let topic = WelcomeTopic::of(&key);
     let Some(Payload::WelcomeMessage(welcome)) = welcome_envelope(&topic, b"sealed").payload else {
         panic!("a welcome");
