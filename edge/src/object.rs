@@ -3,7 +3,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use conclave_grpc_web::Status;
+use conclave_grpc_web::{Code, Status};
 use conclave_registry::Registry;
 use conclave_topiclog::{
     Sequencer, Shard, answer,
@@ -41,10 +41,37 @@ impl Role {
     }
 }
 
+/// Says in the log what only an operator can mend, once in a row: a storage that belongs to another deployment, or that
+/// fails. Refusals are the caller's own affair.
+#[derive(Default)]
+struct FailureLog(RefCell<String>);
+
+impl FailureLog {
+    /// The first byte of an encoded answer that is a response: the tag of its field 1. It spares decoding it again.
+    const RESPONSE_TAG: u8 = 0x0a;
+
+    fn note(&self, name: &str, answer: &[u8]) {
+        if answer.first() == Some(&Self::RESPONSE_TAG) {
+            return;
+        }
+        let Err(status) = answer::decode(answer.to_vec()).result else {
+            return;
+        };
+        if !matches!(status.code, Code::Unavailable | Code::Internal | Code::DataLoss) {
+            return;
+        }
+        if *self.0.borrow() != status.message {
+            log_error(&format!("{name}: {}", status.message));
+            self.0.replace(status.message);
+        }
+    }
+}
+
 /// One object's host.
 #[wasm_bindgen]
 pub struct ObjectHost {
     name: String,
+    failures: Rc<FailureLog>,
     environment: Environment,
     platform: DurableObject,
     opened: RefCell<Option<Role>>,
@@ -59,6 +86,7 @@ impl ObjectHost {
         let platform = DurableObject::new(environment.clone(), context);
         Self {
             name,
+            failures: Rc::default(),
             environment,
             platform,
             opened: RefCell::new(None),
@@ -69,6 +97,7 @@ impl ObjectHost {
     pub fn call(&self, method: String, request: Vec<u8>) -> Promise {
         let role = self.open();
         let platform = self.platform.clone();
+        let (name, failures) = (self.name.clone(), Rc::clone(&self.failures));
         future_to_promise(async move {
             #[cfg(feature = "test-panics")]
             if let Some(answer) = crate::failure::in_object(&platform, &method).await {
@@ -78,6 +107,7 @@ impl ObjectHost {
                 Ok(role) => role.handle(&platform, &method, &request).await,
                 Err(answer) => answer,
             };
+            failures.note(&name, &answer);
             Ok(Uint8Array::from(answer.as_slice()).into())
         })
     }
@@ -173,4 +203,21 @@ impl ObjectHost {
 )]
 fn socket_id(socket: f64) -> SocketId {
     SocketId(socket as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_is_told_from_a_failure_by_its_first_byte() {
+        for response in [Vec::new(), b"response".to_vec()] {
+            assert_eq!(
+                answer::encode(Ok(response), None).first(),
+                Some(&FailureLog::RESPONSE_TAG)
+            );
+        }
+        let failure = answer::encode(Err(Status::unavailable("")), Some("rti_x"));
+        assert_ne!(failure.first(), Some(&FailureLog::RESPONSE_TAG));
+    }
 }
