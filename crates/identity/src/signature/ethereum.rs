@@ -1,7 +1,14 @@
 //! Signatures of Ethereum accounts: secp256k1 over a personal message (ERC-191), with the key recovered from them.
 //! Depends on identifiers.
 
-use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
+use k256::{
+    AffinePoint, ProjectivePoint, Scalar, U256,
+    ecdsa::{Signature, VerifyingKey},
+    elliptic_curve::{
+        ops::{Invert as _, LinearCombination as _, Reduce},
+        point::DecompressPoint as _,
+    },
+};
 use sha3::{Digest as _, Keccak256};
 
 use super::{ReplayKey, SignatureError, VerifiedSignature};
@@ -43,8 +50,7 @@ pub(super) fn verify(hash: &[u8; 32], bytes: &[u8]) -> Result<VerifiedSignature,
         Some(low) => (low, !odd),
         None => (signature, odd),
     };
-    let key = VerifyingKey::recover_from_prehash(hash, &signature, RecoveryId::new(odd, false))
-        .map_err(|_| SignatureError::Wrong("an account's"))?;
+    let key = recover(hash, &signature, odd).ok_or(SignatureError::Wrong("an account's"))?;
     let mut canonical = [0; SIGNATURE_BYTES];
     canonical[..SIGNATURE_BYTES - 1].copy_from_slice(&signature.to_bytes());
     canonical[SIGNATURE_BYTES - 1] = u8::from(odd);
@@ -53,6 +59,24 @@ pub(super) fn verify(hash: &[u8; 32], bytes: &[u8]) -> Result<VerifiedSignature,
         replay_key: ReplayKey::of(&canonical),
         chain_id: None,
     })
+}
+
+/// The key Q with r·Q = s·R - z·G, where R is the point with x = r and a y of the given parity (SEC 1, section 4.1.6).
+///
+/// The library's own recovery also verifies the signature with the key it found, which takes as long again and cannot
+/// fail: the equation it would check is the one solved here.
+fn recover(hash: &[u8; 32], signature: &Signature, odd: bool) -> Option<VerifyingKey> {
+    let (r, s) = signature.split_scalars();
+    let z = <Scalar as Reduce<U256>>::reduce_bytes(&(*hash).into());
+    let point = Option::<AffinePoint>::from(AffinePoint::decompress(&r.to_bytes(), u8::from(odd).into()))?;
+    let r_inverse = *r.invert();
+    let key = ProjectivePoint::lincomb(
+        &ProjectivePoint::GENERATOR,
+        &-(r_inverse * z),
+        &ProjectivePoint::from(point),
+        &(r_inverse * *s),
+    );
+    VerifyingKey::from_affine(key.to_affine()).ok()
 }
 
 /// The last 20 bytes of the Keccak-256 of the key's coordinates.
