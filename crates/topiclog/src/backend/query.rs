@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use conclave_envelope::request::{RequestFailure, TopicPosition, parse_newest, parse_queries};
+use conclave_envelope::request::{NewestPlan, ReadPlan, RequestFailure, TopicPosition};
 use conclave_grpc_web::Status;
 use conclave_proto::{
     conclave::internal::v1::{self as internal, NewestRequest, PageRequest, PageResponse},
-    xmtp::backend::v1::{Continuation, QueryNewestRequest, QueryRequest},
+    xmtp::backend::v1::Continuation,
 };
 use futures_util::future::try_join_all;
 use prost::Message as _;
 
-use super::{Backend, CallContext, decode, decode_answer};
+use super::{Backend, CallContext, decode_answer};
 use crate::{
     platform::{ObjectName, Platform},
     shard::too_long,
@@ -20,8 +20,7 @@ use crate::{
 
 impl<P: Platform> Backend<P> {
     pub(super) async fn query(&self, message: Bytes, context: &CallContext) -> Result<Vec<u8>, Status> {
-        let plan = parse_queries(&decode::<QueryRequest>(message)?, &self.configuration.limits)
-            .map_err(|error| invalid(&error))?;
+        let plan = ReadPlan::decode(message, &self.configuration.limits).map_err(|error| invalid(&error))?;
         let max_bytes = self.configuration.limits.max_response_bytes;
         let mut by_shard: BTreeMap<u32, Vec<internal::TopicPosition>> = BTreeMap::new();
         for position in &plan.positions {
@@ -63,11 +62,8 @@ impl<P: Platform> Backend<P> {
         message: Bytes,
         context: &CallContext,
     ) -> Result<Vec<u8>, Status> {
-        let plan = parse_newest(
-            &decode::<QueryNewestRequest>(message)?,
-            &self.configuration.limits,
-        )
-        .map_err(|error| invalid(&error))?;
+        let plan =
+            NewestPlan::decode(message, &self.configuration.limits).map_err(|error| invalid(&error))?;
         let mut by_shard: BTreeMap<u32, Vec<Bytes>> = BTreeMap::new();
         for topic in &plan.topics {
             let shard = self.routing.shard_of(topic.as_bytes());

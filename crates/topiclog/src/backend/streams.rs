@@ -1,11 +1,10 @@
 //! What opens a stream: SubscribeStatic and the health Watch.
 
 use bytes::Bytes;
-use conclave_envelope::request::parse_static;
+use conclave_envelope::request::StaticPlan;
 use conclave_grpc_web::Status;
-use conclave_proto::{
-    grpc::health::v1::{HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus},
-    xmtp::backend::v1::SubscribeStaticRequest,
+use conclave_proto::grpc::health::v1::{
+    HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
 };
 use futures_util::stream::{self, StreamExt as _};
 use prost::Message as _;
@@ -25,11 +24,8 @@ impl<P: Platform> Backend<P> {
         message: Bytes,
         context: &CallContext,
     ) -> Result<StreamSession<P>, Status> {
-        let plan = parse_static(
-            &decode::<SubscribeStaticRequest>(message)?,
-            &self.configuration.limits,
-        )
-        .map_err(|error| invalid(&error))?;
+        let plan =
+            StaticPlan::decode(message, &self.configuration.limits).map_err(|error| invalid(&error))?;
         let session = open_static(
             &self.platform,
             &self.configuration,
