@@ -4,6 +4,7 @@ mod claims;
 mod differential;
 mod history;
 mod limits;
+mod properties;
 mod rules;
 mod sequences;
 mod single_signatures;

@@ -339,3 +339,46 @@ fn keys_of_any_length_may_be_named_for_revocation() {
     }
     assert_eq!(log.members().len(), 1);
 }
+
+// API-230
+#[test]
+fn a_relying_party_is_no_part_of_a_passkey() {
+    let owner = Account::new(1);
+    let (mut log, inbox) = opened_by(&owner);
+    let passkey = Passkey::new(2);
+    let with_relying_party = |seconds| {
+        let mut add = update(&inbox, seconds, &[Step::Add(&passkey, &owner)]);
+        if let Some(Kind::Add(add)) = &mut add.actions[0].kind
+            && let Some(member_identifier::Kind::Passkey(passkey)) = add
+                .new_member_identifier
+                .as_mut()
+                .and_then(|member| member.kind.as_mut())
+        {
+            passkey.relying_party = Some(format!("{seconds}.example"));
+            add.relying_party = Some("any".to_owned());
+        }
+        add
+    };
+    log.publish(&with_relying_party(2)).expect("it adds");
+    let refused = refusal(log.publish(&with_relying_party(3)));
+    assert_eq!(refused, Refusal::State(StateError::IsMember));
+}
+
+// API-230
+#[test]
+fn a_retired_signature_beside_a_listed_one_is_not_seen() {
+    use prost::Message as _;
+    let owner = Account::new(1);
+    let inbox = inbox_of(&owner);
+    let sound = update(&inbox, 1, &[Step::Create(&owner, 0)]);
+    let Some(Kind::CreateInbox(create)) = &sound.actions[0].kind else {
+        panic!("it opens")
+    };
+    let listed = create.initial_identifier_signature.clone().expect("it is signed");
+    for bytes in [
+        [listed.encode_to_vec(), vec![0x22, 2, 0x0a, 0]].concat(),
+        [vec![0x22, 2, 0x0a, 0], listed.encode_to_vec()].concat(),
+    ] {
+        assert_eq!(wire::Signature::decode(&bytes[..]), Ok(listed.clone()));
+    }
+}
