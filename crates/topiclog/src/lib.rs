@@ -12,12 +12,17 @@
 //! - [`shard`]: the object that stores and orders topics;
 //! - [`sequencer`]: the object that hands out sequence ids;
 //! - [`routing`], [`birth`]: which shard holds a topic, and what a deployment may never change;
-//! - [`answer`]: how objects answer calls.
+//! - [`answer`]: how objects answer calls;
+//! - `planted`: steps done wrong on purpose, for the simulation alone (feature `planted-bugs`).
 
 pub mod answer;
 pub mod backend;
 pub mod birth;
 pub mod configuration;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+#[cfg(not(feature = "planted-bugs"))]
+mod planted;
 pub mod platform;
 pub mod routing;
 pub mod sequencer;

@@ -20,7 +20,10 @@ use conclave_grpc_web::Status;
 use conclave_proto::conclave::internal::v1::{AllocateRequest, AllocateResponse, IdRange, ShardReport};
 use conclave_sql::{INTEGER_MAX, Sql, SqlError, Value};
 
-use crate::status;
+use crate::{
+    planted::{Bug, has},
+    status,
+};
 
 /// The table that keeps mark and epoch.
 pub(crate) const TABLE: &str = "CREATE TABLE sequencer (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL, mark INTEGER NOT NULL)";
@@ -214,8 +217,10 @@ impl Allocator {
             if last > mark {
                 return Err(Status::internal("the sequence ids are used up"));
             }
-            self.persist(sql, mark)
+            let durable = if has(Bug::MarkNotRaised) { 0 } else { mark };
+            self.persist(sql, durable)
                 .map_err(|error| status::from_sql_error(&error))?;
+            self.mark = mark;
         }
         let grant = Grant {
             first: if count == 0 { 0 } else { self.next },

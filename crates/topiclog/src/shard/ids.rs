@@ -15,6 +15,7 @@ use prost::Message as _;
 
 use crate::{
     answer,
+    planted::{Bug, has},
     platform::{CallError, ObjectName, ObjectPlatform},
     sequencer::allocator::Allocator,
     status,
@@ -194,10 +195,10 @@ impl<P: ObjectPlatform> Ids<P> {
     fn conclude(&self, response: AllocateResponse, count: u32) -> Result<Option<Allocation>, Status> {
         self.settle();
         let mut state = self.state.borrow_mut();
-        if response.epoch < state.epoch {
+        if response.epoch < state.epoch && !has(Bug::EpochIgnored) {
             return Ok(None);
         }
-        state.epoch = response.epoch;
+        state.epoch = state.epoch.max(response.epoch);
         if let Some(later) = response.later_incarnation {
             // Storage was restored from an earlier time. If instead another run took this one's place, storage refuses
             // the write.
