@@ -7,7 +7,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(
     not(feature = "planted-bugs"),
-    allow(dead_code, reason = "steps are planted as they are built")
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "without the feature nobody names or plants them"
+    )
 )]
 pub enum Bug {
     /// A publish across shards is decided although a participant refused or did not answer.
