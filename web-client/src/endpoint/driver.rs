@@ -4,7 +4,6 @@
 //! their step. A commit that fails ends the endpoint: the engine's memory is then ahead of the store, and opening again is
 //! the only way on.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,16 +16,20 @@ use conclave_conversation::engine::{
 use conclave_conversation::membership::Membership;
 use conclave_conversation::values::{ConversationId, DeliveryToken, PostId};
 use conclave_harness::{AgentId, PublicKey};
-use futures_channel::{mpsc, oneshot};
-use futures_util::StreamExt as _;
-use futures_util::future::{AbortHandle, abortable};
+use futures_channel::oneshot;
 use serde_json::json;
 
 use super::handle::Shared;
 use super::invitations::Looked;
 use crate::failure::{Failure, Operation, corrupt};
 use crate::observer::Observer;
-use crate::platform::{chance::BrowserRandomness, scope::Scope, timer};
+use crate::platform::{
+    chance::BrowserRandomness,
+    queue,
+    scope::{Scope, TaskHandle},
+    timer,
+};
+use crate::short_map::ShortMap;
 use crate::store::{IndexedDbStore, StoreFailure};
 use crate::transport::{Deployment, FeedCommand, FeedEnvelope, FeedEvent, publish};
 
@@ -75,9 +78,9 @@ pub(super) struct Driver {
     pub(super) shared: Rc<Shared>,
     pub(super) observer: Rc<Observer>,
     pub(super) scope: Scope,
-    pub(super) inbox: mpsc::UnboundedSender<Message>,
-    pub(super) feed: mpsc::UnboundedSender<FeedCommand>,
-    pub(super) invitations: mpsc::UnboundedSender<FeedEnvelope>,
+    pub(super) inbox: queue::Sender<Message>,
+    pub(super) feed: queue::Sender<FeedCommand>,
+    pub(super) invitations: queue::Sender<FeedEnvelope>,
     pub(super) local_id: AgentId,
     pub(super) local_key: PublicKey,
     pub(super) pending: Pending,
@@ -86,9 +89,10 @@ pub(super) struct Driver {
 /// What waits for an answer or an end.
 #[derive(Default)]
 pub(super) struct Pending {
-    sends: BTreeMap<RequestId, PendingSend>,
-    acknowledgments: BTreeMap<DeliveryToken, VecDeque<oneshot::Sender<Result<(), Failure>>>>,
-    timers: BTreeMap<TimerId, (u64, AbortHandle)>,
+    sends: ShortMap<RequestId, PendingSend>,
+    /// In the order they were asked for, which is the order they are answered in.
+    acknowledgments: Vec<(DeliveryToken, oneshot::Sender<Result<(), Failure>>)>,
+    timers: ShortMap<TimerId, (u64, TaskHandle)>,
     timers_set: u64,
 }
 
@@ -100,10 +104,10 @@ enum Next {
 
 impl Driver {
     /// Runs until the endpoint is closed or fails, then answers everyone who waits.
-    pub(super) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
+    pub(super) async fn run(mut self, mut messages: queue::Receiver<Message>) {
         let outcome = self.take_all(&mut messages).await;
         let failure = outcome.err();
-        messages.close();
+        drop(messages);
         self.answer_everyone(failure.as_ref());
         self.shared.close();
         let Driver {
@@ -120,30 +124,19 @@ impl Driver {
         shared.tell_closing();
     }
 
-    async fn take_all(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Result<(), Failure> {
+    async fn take_all(&mut self, messages: &mut queue::Receiver<Message>) -> Result<(), Failure> {
         while let Some(first) = messages.next().await {
-            let (mut step, mut next) = (Step::default(), self.take_into(first));
-            let mut taken = 1;
-            loop {
-                let (part, go_on) = next?;
+            let (mut step, mut taken, mut message) = (Step::default(), 0, Some(first));
+            while let Some(current) = message.take() {
+                let (part, next) = self.take_into(current)?;
                 step.transitions.extend(part.transitions);
                 step.effects.extend(part.effects);
-                if let Next::Stop = go_on {
-                    self.carry_out(step).await?;
-                    return Ok(());
+                if let Next::Stop = next {
+                    return self.carry_out(step).await;
                 }
-                match messages.try_recv() {
-                    Ok(message) if taken < BATCH_MAX => {
-                        taken += 1;
-                        next = self.take_into(message);
-                    }
-                    Ok(message) => {
-                        // The batch is full: this one begins the next.
-                        self.carry_out(std::mem::take(&mut step)).await?;
-                        taken = 1;
-                        next = self.take_into(message);
-                    }
-                    Err(_) => break,
+                taken += 1;
+                if taken < BATCH_MAX {
+                    message = messages.try_next();
                 }
             }
             self.carry_out(step).await?;
@@ -192,11 +185,7 @@ impl Driver {
                 self.handle(Input::Send(Box::new(request)))
             }
             Message::Acknowledge(delivery_token, answer) => {
-                self.pending
-                    .acknowledgments
-                    .entry(delivery_token)
-                    .or_default()
-                    .push_back(answer);
+                self.pending.acknowledgments.push((delivery_token, answer));
                 self.handle(Input::Acknowledge { delivery_token })
             }
             Message::Conversations(answer) => {
@@ -247,8 +236,7 @@ impl Driver {
 
     fn take_envelope(&mut self, envelope: FeedEnvelope) -> Step {
         let Feed::Conversation(conversation_id) = envelope.feed else {
-            // The task that looks senders up lives as long as this driver.
-            let _ = self.invitations.unbounded_send(envelope);
+            self.invitations.send(envelope);
             return Step::default();
         };
         let topic = ConversationTopic::of(&conversation_id);
@@ -302,8 +290,9 @@ impl Driver {
                 if result.is_ok() {
                     self.shared.deliveries.borrow_mut().acknowledged(&delivery_token);
                 }
-                let waiting = self.pending.acknowledgments.get_mut(&delivery_token);
-                if let Some(answer) = waiting.and_then(VecDeque::pop_front) {
+                let waiting = &mut self.pending.acknowledgments;
+                if let Some(place) = waiting.iter().position(|(token, _)| *token == delivery_token) {
+                    let (_, answer) = waiting.remove(place);
                     let failure = |error: conclave_conversation::engine::AcknowledgeError| {
                         Failure::new(Operation::Acknowledge, "unknown-delivery", error.to_string())
                     };
@@ -342,15 +331,14 @@ impl Driver {
             let outcome = publish(&deployment, transmit).await;
             if let SendOutcome::RouterRestarted { router_instance_id } = outcome {
                 // The stream may be one of the instance that is gone.
-                let _ = feed.unbounded_send(FeedCommand::Instance(router_instance_id));
+                feed.send(FeedCommand::Instance(router_instance_id));
             }
-            let _ = inbox.unbounded_send(Message::Input(Input::SendOutcome { outbound_id, outcome }));
+            inbox.send(Message::Input(Input::SendOutcome { outbound_id, outcome }));
         }));
     }
 
     fn command(&self, command: FeedCommand) {
-        // The feed lives as long as this driver.
-        let _ = self.feed.unbounded_send(command);
+        self.feed.send(command);
     }
 
     fn set_timer(&mut self, id: TimerId, at_ms: u64) {
@@ -359,20 +347,16 @@ impl Driver {
         let number = self.pending.timers_set;
         let delay = Duration::from_millis(at_ms.saturating_sub(timer::now_ms()));
         let inbox = self.inbox.clone();
-        let (task, handle) = abortable(async move {
+        let task = self.scope.spawn(Box::pin(async move {
             timer::Delay::new(delay).await;
-            let _ = inbox.unbounded_send(Message::TimerElapsed(id, number));
-        });
-        self.pending.timers.insert(id, (number, handle));
-        self.scope.spawn(Box::pin(async move {
-            // Aborted or elapsed, both are its end.
-            let _ = task.await;
+            inbox.send(Message::TimerElapsed(id, number));
         }));
+        self.pending.timers.insert(id, (number, task));
     }
 
     fn cancel_timer(&mut self, id: TimerId) {
-        if let Some((_, handle)) = self.pending.timers.remove(&id) {
-            handle.abort();
+        if let Some((_, task)) = self.pending.timers.remove(&id) {
+            task.end();
         }
     }
 
@@ -449,7 +433,7 @@ impl Driver {
             Some(failure) => answer.because(failure.clone()),
             None => answer,
         };
-        for (_, send) in std::mem::take(&mut self.pending.sends) {
+        for (_, send) in std::mem::take(&mut self.pending.sends).into_entries() {
             let answer = if send.is_bound {
                 let words = "the endpoint ended before the post was certified; it goes on when the endpoint is opened again";
                 Failure::new(Operation::Send, "delivery-pending", words)
@@ -468,10 +452,7 @@ impl Driver {
             };
             let _ = send.answer.send(Err(because(answer)));
         }
-        for answer in std::mem::take(&mut self.pending.acknowledgments)
-            .into_values()
-            .flatten()
-        {
+        for (_, answer) in std::mem::take(&mut self.pending.acknowledgments) {
             let words = "the endpoint ended before the acknowledgment was stored";
             let _ = answer.send(Err(because(Failure::new(
                 Operation::Acknowledge,
@@ -483,12 +464,9 @@ impl Driver {
 }
 
 /// Tells the driver when the store is taken away.
-pub(super) async fn watch_store(
-    taken: oneshot::Receiver<StoreFailure>,
-    inbox: mpsc::UnboundedSender<Message>,
-) {
+pub(super) async fn watch_store(taken: oneshot::Receiver<StoreFailure>, inbox: queue::Sender<Message>) {
     if let Ok(failure) = taken.await {
-        let _ = inbox.unbounded_send(Message::Ended(failure.into()));
+        inbox.send(Message::Ended(failure.into()));
     }
 }
 

@@ -10,8 +10,7 @@ use conclave_conversation::engine::{
 };
 use conclave_conversation::values::{Content, ContentPart, DeliveryToken};
 use conclave_harness::{AgentCard, AgentName, PublicKey, WireVersions};
-use futures_channel::{mpsc, oneshot};
-use futures_util::future::try_join_all;
+use futures_channel::oneshot;
 use serde::Serialize;
 
 use super::deliveries::{AlreadyListening, Deliveries, SubscriptionId};
@@ -25,7 +24,8 @@ use crate::failure::{Failure, Operation, corrupt};
 use crate::observer::Observer;
 use crate::platform::{
     chance::BrowserRandomness,
-    scope::{Scope, spawn},
+    queue,
+    scope::{self, Scope, spawn},
     timer,
 };
 use crate::store::{IndexedDbStore, StoreFailure};
@@ -78,7 +78,7 @@ pub(crate) struct Handle {
     registry: Rc<Registry>,
     store: Rc<IndexedDbStore>,
     shared: Rc<Shared>,
-    inbox: mpsc::UnboundedSender<Message>,
+    inbox: queue::Sender<Message>,
     requests: Cell<u64>,
 }
 
@@ -116,9 +116,9 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
     let tracker = ProgressTracker::open(identity.card.agent_id(), &rows);
     drop(rows);
 
-    let (inbox, messages) = mpsc::unbounded();
-    let (feed, feed_commands) = mpsc::unbounded();
-    let (invitations, invitation_envelopes) = mpsc::unbounded();
+    let (inbox, messages) = queue::queue();
+    let (feed, feed_commands) = queue::queue();
+    let (invitations, invitation_envelopes) = queue::queue();
     let shared = Rc::new(Shared {
         deliveries: RefCell::default(),
         open_posts: RefCell::new(tracker.pictures(|id| {
@@ -137,7 +137,7 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
         deployment: deployment.clone(),
         shared: Rc::clone(&shared),
         observer: Rc::new(observer),
-        scope: Scope::new(),
+        scope: Scope::default(),
         inbox: inbox.clone(),
         feed,
         invitations,
@@ -150,8 +150,7 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
     let tell = {
         let inbox = inbox.clone();
         move |message| {
-            // A driver that has ended takes nothing more.
-            let _ = inbox.unbounded_send(message);
+            inbox.send(message);
         }
     };
     driver.scope.spawn(Box::pin(watch_store(taken, inbox.clone())));
@@ -200,15 +199,14 @@ impl Handle {
         let destination =
             Destination::parse(to, self.card.agent_name()).map_err(|error| address_failure(&error))?;
         let content = parse_content(content)?;
-        let cards = try_join_all(
-            destination
-                .others()
-                .iter()
-                .map(|name| self.registry.card_named(name)),
-        )
-        .await
-        .map_err(|error| registry_failure(&error))?;
-        let cards: Vec<AgentCard> = cards.into_iter().flatten().collect();
+        let mut lookups: Vec<scope::Pending<'_, Result<Option<AgentCard>, RegistryError>>> = Vec::new();
+        for name in destination.others() {
+            lookups.push(Box::pin(self.registry.card_named(name)));
+        }
+        let mut cards: Vec<AgentCard> = Vec::new();
+        for card in scope::all(lookups).await {
+            cards.extend(card.map_err(|error| registry_failure(&error))?);
+        }
         let membership = destination
             .resolve(&self.card, &WireVersions::history(), |name| {
                 cards.iter().find(|card| card.agent_name() == name).cloned()
@@ -353,7 +351,7 @@ impl Handle {
 
     fn tell(&self, message: Message) {
         // A driver that has ended drops the message, and with it whatever waits for an answer.
-        let _ = self.inbox.unbounded_send(message);
+        self.inbox.send(message);
     }
 }
 

@@ -1,7 +1,6 @@
 //! The Registry as an endpoint uses it: whose key is pinned at first use, and whose verified cards are kept for ever.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use conclave_conversation::store::Key;
@@ -12,6 +11,7 @@ use conclave_proto::conclave::registry::v1::{
 };
 
 use crate::failure::{Failure, Operation, corrupt};
+use crate::short_map::ShortMap;
 use crate::store::IndexedDbStore;
 use crate::transport::{CallError, Deployment};
 
@@ -39,7 +39,7 @@ pub(crate) struct Registry {
     deployment: Deployment,
     store: Rc<IndexedDbStore>,
     signer: PublicKey,
-    cards: RefCell<BTreeMap<AgentId, AgentCard>>,
+    cards: RefCell<ShortMap<AgentId, AgentCard>>,
 }
 
 impl Registry {
@@ -104,9 +104,9 @@ impl Registry {
         let known = self
             .cards
             .borrow()
-            .values()
-            .find(|card| card.agent_name() == name)
-            .cloned();
+            .iter()
+            .find(|(_, card)| card.agent_name() == name)
+            .map(|(_, card)| card.clone());
         if known.is_some() {
             return Ok(known);
         }
@@ -164,8 +164,8 @@ impl Registry {
 async fn pinned_cards(
     store: &IndexedDbStore,
     signer: &PublicKey,
-) -> Result<BTreeMap<AgentId, AgentCard>, Failure> {
-    let mut cards = BTreeMap::new();
+) -> Result<ShortMap<AgentId, AgentCard>, Failure> {
+    let mut cards = ShortMap::default();
     for bytes in store.local_below(CARD).await? {
         let card = verify(&bytes, signer).ok_or_else(|| corrupt("a pinned card does not verify"))?;
         cards.insert(card.agent_id(), card);
