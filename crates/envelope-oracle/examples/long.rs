@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use conclave_envelope_oracle::{Report, compare_group_messages, compare_key_packages};
 
+/// A comparison by seed and number of inputs.
+type Comparison = fn(u64, usize) -> Report;
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let runs = arguments
@@ -13,7 +16,7 @@ fn main() -> ExitCode {
         .unwrap_or(1_000_000);
     let seed = arguments.next().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let mut explained = true;
-    let comparisons: [(&str, fn(u64, usize) -> Report); 2] = [
+    let comparisons: [(&str, Comparison); 2] = [
         ("key packages", compare_key_packages),
         ("group messages", compare_group_messages),
     ];
