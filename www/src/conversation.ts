@@ -78,8 +78,7 @@ export class ConversationView {
         const entries = known ? await this.#endpoint.history(this.address) : [];
         const posts = entries.map(ofEntry);
         for (const post of posts) this.#show(post);
-        // Certified posts stand in their certified order, those under way below them.
-        this.#list.prepend(...posts.map((post) => this.#views.get(keyOf(post))?.element).filter((node) => node !== undefined));
+        posts.forEach((post, place) => this.#put(post, place));
       }
     } catch (failure) {
       showFailure(failure);
@@ -106,6 +105,13 @@ export class ConversationView {
     this.#empty.hidden = true;
     this.#list.append(view.element);
     view.element.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Certified posts stand in their certified order, those under way below them. One in its place is not touched. */
+  #put(post: PostState, place: number): void {
+    const node = this.#views.get(keyOf(post))?.element;
+    const there = this.#list.children[place];
+    if (node !== undefined && there !== node) this.#list.insertBefore(node, there ?? null);
   }
 
   #send(): void {

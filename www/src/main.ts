@@ -45,6 +45,7 @@ function showRoom(endpoint: Endpoint): void {
   room.run().catch(showFailure);
   void endpoint.closed.then((failure: ConclaveError | undefined) => {
     if (failure === undefined) setAgentOfWindow(undefined);
+    clearFailure();
     showStart(endpoint.name);
     if (failure !== undefined) showFailure(failure);
   });
