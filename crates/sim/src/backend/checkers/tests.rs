@@ -1,0 +1,1 @@
+//! Each checker finds what it is there for.
