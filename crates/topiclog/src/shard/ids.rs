@@ -4,7 +4,7 @@
 //! the shard has heard of is never used, because a restarted Sequencer may have been told already that the shard holds
 //! nothing of it (see [`crate::sequencer`]).
 
-use std::cell::RefCell;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use conclave_grpc_web::Status;
 use conclave_proto::conclave::internal::v1::{
@@ -13,6 +13,7 @@ use conclave_proto::conclave::internal::v1::{
 use conclave_sql::{Sql, SqlError, Value};
 use prost::Message as _;
 
+use super::holds::Transaction;
 use crate::{
     answer,
     planted::{Bug, has},
@@ -48,6 +49,8 @@ struct State {
     settled: bool,
     epoch: u64,
     held: Option<IdRange>,
+    /// The ids of publishes across shards that are decided and not known to be applied everywhere.
+    open: BTreeMap<Transaction, IdRange>,
     /// Raised with every change of what is reported.
     revision: u64,
     /// The allocator itself, where this is the only shard.
@@ -62,12 +65,14 @@ pub(super) struct Ids<P> {
 }
 
 impl<P: ObjectPlatform> Ids<P> {
-    pub(super) fn new(platform: P, shard: u32) -> Self {
+    /// `open` are the ids that decision records carry.
+    pub(super) fn new(platform: P, shard: u32, open: BTreeMap<Transaction, IdRange>) -> Self {
         Self {
             platform,
             shard,
             state: RefCell::new(State {
                 settled: true,
+                open,
                 ..State::default()
             }),
         }
@@ -102,6 +107,26 @@ impl<P: ObjectPlatform> Ids<P> {
         let mut state = self.state.borrow_mut();
         state.held = None;
         state.revision += 1;
+    }
+
+    /// Holds the ids of a decided publish until [`Ids::close`].
+    pub(super) fn hold(&self, transaction: Transaction, ids: Option<IdRange>) {
+        let mut state = self.state.borrow_mut();
+        state.open.extend(ids.map(|ids| (transaction, ids)));
+        state.revision += 1;
+    }
+
+    /// A decided publish is applied everywhere, and its record is gone.
+    pub(super) fn close(&self, transaction: Transaction) {
+        let mut state = self.state.borrow_mut();
+        state.open.remove(&transaction);
+        state.revision += 1;
+    }
+
+    /// The number of this run of the shard.
+    pub(super) fn incarnation(&self) -> Result<u64, Status> {
+        self.ensure_incarnation()?;
+        Ok(self.state.borrow().incarnation)
     }
 
     /// Answers the Sequencer's question, and from here on ignores ids of an earlier epoch.
@@ -230,7 +255,7 @@ impl<P: ObjectPlatform> Ids<P> {
             incarnation: state.incarnation,
             call: state.call,
             settled: state.settled,
-            open: state.held.into_iter().collect(),
+            open: state.held.iter().chain(state.open.values()).copied().collect(),
             epoch: state.epoch,
             revision: state.revision,
         }

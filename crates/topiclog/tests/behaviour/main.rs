@@ -8,6 +8,8 @@ mod publish;
 mod publish_faults;
 mod query;
 mod services;
+mod spanning;
+mod spanning_faults;
 mod streams;
 mod streams_faults;
 mod world;

@@ -259,18 +259,6 @@ fn an_expiry_beyond_the_clock_fails_the_publish_and_stores_nothing() {
     assert!(world.read_all(&group_topic(&group(1))).is_empty());
 }
 
-// API-220
-#[test]
-fn a_publish_that_spans_shards_is_not_served_yet_and_stores_nothing() {
-    let world = World::new(4);
-    let (a, b) = (group_on(&world, 0, 1), group_on(&world, 3, 1));
-    let status = world
-        .publish(vec![message(&a, "x"), message(&b, "x")])
-        .expect_err("not served");
-    assert_eq!(status.code, Code::Unimplemented);
-    assert!(world.read_all(&group_topic(&a)).is_empty() && world.read_all(&group_topic(&b)).is_empty());
-}
-
 #[test]
 fn a_publish_that_expects_another_router_instance_stores_nothing_even_as_a_duplicate() {
     for shards in SHARD_COUNTS {

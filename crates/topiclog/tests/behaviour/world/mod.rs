@@ -197,6 +197,11 @@ impl World {
         self.shared.object(name).is_awake()
     }
 
+    /// Whether the object has an alarm set.
+    pub(crate) fn alarm_is_set(&self, name: ObjectName) -> bool {
+        self.shared.object(name).alarm_is_set()
+    }
+
     /// How often the object made its writes durable.
     pub(crate) fn syncs(&self, name: ObjectName) -> u64 {
         self.shared.object(name).storage.syncs()
