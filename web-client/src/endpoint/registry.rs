@@ -67,7 +67,7 @@ impl Registry {
                     "the Registry's key is malformed",
                 )
             })?;
-        if expected.is_some_and(|expected| expected != key.thumbprint_uri()) {
+        if expected.is_some_and(|expected| !names_key(expected, &key)) {
             return Err(untrusted("the Registry's key is not the given one"));
         }
         if !is_pinned {
@@ -161,6 +161,11 @@ impl Registry {
     }
 }
 
+/// Whether a thumbprint URI, or the canonical JSON of a key, is that of `key`.
+fn names_key(expected: &str, key: &PublicKey) -> bool {
+    expected == key.thumbprint_uri() || expected.as_bytes() == key.jwk().to_canonical_bytes()
+}
+
 async fn pinned_cards(
     store: &IndexedDbStore,
     signer: &PublicKey,
@@ -205,4 +210,22 @@ pub(super) fn unreachable_registry(error: &CallError) -> Failure {
 
 fn untrusted(message: &str) -> Failure {
     Failure::new(Operation::Open, "registry-untrusted", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_named_by_its_thumbprint_or_by_itself() {
+        let key_of = |byte| conclave_harness::AgentKey::from_seed([byte; 32]).public_key();
+        let key = key_of(1);
+        assert!(names_key(&key.thumbprint_uri(), &key));
+        assert!(names_key(
+            &String::from_utf8_lossy(&key.jwk().to_canonical_bytes()),
+            &key
+        ));
+        assert!(!names_key(&key_of(2).thumbprint_uri(), &key));
+        assert!(!names_key("", &key));
+    }
 }
