@@ -53,6 +53,9 @@ struct State {
     open: BTreeMap<Transaction, IdRange>,
     /// Raised with every change of what is reported.
     revision: u64,
+    /// Ids taken in advance, which is a bug.
+    #[cfg(feature = "planted-bugs")]
+    spare: Option<(IdRange, String)>,
     /// The allocator itself, where this is the only shard.
     local: Option<Allocator>,
 }
@@ -80,6 +83,40 @@ impl<P: ObjectPlatform> Ids<P> {
 
     /// Asks for `count` ids. They are held until [`Ids::release`].
     pub(super) async fn allocate(&self, record: &BirthRecord, count: u32) -> Result<Allocation, Status> {
+        #[cfg(feature = "planted-bugs")]
+        if has(Bug::IdsTakenInAdvance) && count > 0 {
+            return self.allocate_in_advance(record, count).await;
+        }
+        self.ask(record, count).await
+    }
+
+    /// The planted bug: ids of an earlier call for a publish that arrived after it.
+    #[cfg(feature = "planted-bugs")]
+    async fn allocate_in_advance(&self, record: &BirthRecord, count: u32) -> Result<Allocation, Status> {
+        const SPARE: u32 = 64;
+        let spare = self.state.borrow_mut().spare.take();
+        let (first, last, router_instance) = match spare {
+            Some((range, instance)) if range.last - range.first + 1 >= u64::from(count) => {
+                (range.first, range.last, instance)
+            }
+            _ => {
+                let asked = self.ask(record, count + SPARE).await?;
+                let last = asked.first + u64::from(count + SPARE) - 1;
+                (asked.first, last, asked.router_instance)
+            }
+        };
+        let rest = IdRange {
+            first: first + u64::from(count),
+            last,
+        };
+        self.state.borrow_mut().spare = Some((rest, router_instance.clone()));
+        Ok(Allocation {
+            first,
+            router_instance,
+        })
+    }
+
+    async fn ask(&self, record: &BirthRecord, count: u32) -> Result<Allocation, Status> {
         let mut failure = Status::unavailable("no ids were allocated");
         for _ in 0..ALLOCATE_ATTEMPTS {
             let request = self.begin_call(record, count)?;

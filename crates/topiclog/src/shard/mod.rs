@@ -3,7 +3,7 @@
 //! - [`commit`]: the only writer of envelopes; `queue` and `rows` are its parts;
 //! - [`coordinate`], [`participate`]: publishes across shards, from either side; `decide` and `prepared` are their
 //!   records, `holds` and `conditions` what they check;
-//! - `recover`: what the alarm does;
+//! - `recover`: what the alarm does; [`retention`]: deleting what has expired;
 //! - `ids`: this shard's side of allocation;
 //! - `read`: pages, newest envelopes, heads;
 //! - `subscribers`: the streams;
@@ -23,6 +23,7 @@ mod prepared;
 pub mod queue;
 mod read;
 mod recover;
+pub mod retention;
 mod rows;
 mod schema;
 mod subscribers;
@@ -65,6 +66,7 @@ pub struct Shard<P: ObjectPlatform> {
     coordinator: coordinate::Coordinator,
     participant: participate::Participant,
     alarm: recover::Alarm,
+    retention: retention::Retention,
     subscribers: subscribers::Subscribers,
 }
 
@@ -89,6 +91,7 @@ impl<P: ObjectPlatform> Shard<P> {
             coordinator: coordinate::Coordinator::new(restored.decisions),
             participant: participate::Participant::new(restored.prepared),
             alarm: recover::Alarm::default(),
+            retention: restored.retention,
             subscribers: subscribers::Subscribers::default(),
             platform,
             index,

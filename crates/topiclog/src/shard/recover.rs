@@ -9,11 +9,10 @@ use conclave_proto::conclave::internal::v1::{Decision, IdRange};
 use conclave_sql::{Sql, SqlError};
 
 use super::{
-    Shard,
-    commit::Fresh,
-    decide,
+    Shard, decide,
     holds::{Holds, Transaction},
     prepared::{self, Held},
+    retention::Retention,
 };
 use crate::{
     planted::{Bug, has},
@@ -40,6 +39,7 @@ pub(super) struct Restored {
     pub(super) decisions: BTreeMap<Transaction, Decision>,
     pub(super) holds: Holds,
     pub(super) open: BTreeMap<Transaction, IdRange>,
+    pub(super) retention: Retention,
 }
 
 /// Reads what an earlier run left unfinished.
@@ -62,13 +62,18 @@ pub(super) fn restore(sql: &impl Sql) -> Result<Restored, SqlError> {
         decisions,
         holds,
         open,
+        retention: Retention::load(sql)?,
     })
 }
 
 impl<P: ObjectPlatform> Shard<P> {
     /// Takes up what an earlier run left, with the first call of this one.
     pub(super) fn recover_at_first_touch(self: &Rc<Self>) {
-        if self.alarm.is_touched.replace(true) || self.is_finished() {
+        if self.alarm.is_touched.replace(true) {
+            return;
+        }
+        self.arm_retention();
+        if self.is_finished() {
             return;
         }
         self.arm();
@@ -86,6 +91,7 @@ impl<P: ObjectPlatform> Shard<P> {
         if self.flush_finished().is_err() || !self.is_finished() {
             self.arm();
         }
+        self.sweep_expired();
         self.apply_decisions().await;
         self.ask_outcomes().await;
         // A failure leaves it to the next round, or to the next commit.
@@ -97,7 +103,7 @@ impl<P: ObjectPlatform> Shard<P> {
         self.arm_at(self.platform.now_ns() / NS_PER_MS + RECOVERY_DELAY_MS);
     }
 
-    fn arm_at(&self, at_ms: u64) {
+    pub(super) fn arm_at(&self, at_ms: u64) {
         if self.alarm.due_ms.get().is_none_or(|due| due > at_ms) {
             self.alarm.due_ms.set(Some(at_ms));
             self.platform.set_alarm(at_ms);
@@ -107,8 +113,4 @@ impl<P: ObjectPlatform> Shard<P> {
     fn is_finished(&self) -> bool {
         self.participant.is_idle() && self.coordinator.is_idle()
     }
-
-    /// Remembers when the first of these may be deleted.
-    #[allow(clippy::unused_self, reason = "retention comes later")]
-    pub(super) fn note_expiries(&self, _fresh: &[Fresh]) {}
 }

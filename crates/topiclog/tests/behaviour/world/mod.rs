@@ -197,9 +197,10 @@ impl World {
         self.shared.object(name).is_awake()
     }
 
-    /// Whether the object has an alarm set.
-    pub(crate) fn alarm_is_set(&self, name: ObjectName) -> bool {
-        self.shared.object(name).alarm_is_set()
+    /// How long until the object's alarm goes off, in milliseconds.
+    pub(crate) fn alarm_in_ms(&self, name: ObjectName) -> Option<u64> {
+        let due = self.shared.object(name).alarm_ms()?;
+        Some(due.saturating_sub(self.now_ns() / 1_000_000))
     }
 
     /// How often the object made its writes durable.

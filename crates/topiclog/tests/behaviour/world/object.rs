@@ -124,8 +124,8 @@ impl Object {
         }
     }
 
-    pub(crate) fn alarm_is_set(&self) -> bool {
-        self.alarm.get().is_some()
+    pub(crate) fn alarm_ms(&self) -> Option<u64> {
+        self.alarm.get()
     }
 
     pub(crate) fn set_alarm(self: &Rc<Self>, shared: &Rc<Shared>, at_ms: u64) {
