@@ -7,37 +7,26 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use conclave_conversation::address::canonical_address;
 use conclave_conversation::binding::{ConversationTopic, WelcomeTopic, parse_outer_message};
 use conclave_conversation::engine::{
-    Context, ConversationStatus, Delivered, Effect, Engine, Fatal, Feed, Input, RequestId, SendError,
-    SendOutcome, SendRequest, Step, TimerId, Transmit,
+    Context, Delivered, Effect, Engine, Feed, Input, SendOutcome, SendRequest, Step, TimerId, Transmit,
 };
-use conclave_conversation::membership::Membership;
-use conclave_conversation::values::{ConversationId, DeliveryToken, PostId};
+use conclave_conversation::values::{ConversationId, DeliveryToken};
 use conclave_harness::{AgentId, PublicKey};
 use futures_channel::oneshot;
 use serde_json::json;
 
 use super::handle::Shared;
 use super::invitations::Looked;
-use crate::failure::{Failure, Operation, corrupt};
+use super::pending::{Pending, PendingSend, SendResult, fatal, send_failure};
+use crate::failure::{Failure, Operation};
 use crate::observer::Observer;
-use crate::platform::{
-    chance::BrowserRandomness,
-    queue,
-    scope::{Scope, TaskHandle},
-    timer,
-};
-use crate::short_map::ShortMap;
+use crate::platform::{chance::BrowserRandomness, queue, scope::Scope, timer};
 use crate::store::{IndexedDbStore, StoreFailure};
 use crate::transport::{Deployment, FeedCommand, FeedEnvelope, FeedEvent, publish};
 
 /// The most messages that share one commit. It bounds how long the first of them waits for the last.
 const BATCH_MAX: usize = 64;
-
-/// How a send ended.
-pub(super) type SendResult = Result<PostId, Failure>;
 
 /// What the driver takes.
 pub(super) enum Message {
@@ -63,13 +52,6 @@ pub(super) enum Message {
     Close,
 }
 
-/// A send that was not answered yet.
-struct PendingSend {
-    answer: oneshot::Sender<SendResult>,
-    /// Its post is durable.
-    is_bound: bool,
-}
-
 /// The engine and everything it is connected to.
 pub(super) struct Driver {
     pub(super) engine: Engine,
@@ -86,16 +68,6 @@ pub(super) struct Driver {
     pub(super) pending: Pending,
 }
 
-/// What waits for an answer or an end.
-#[derive(Default)]
-pub(super) struct Pending {
-    sends: ShortMap<RequestId, PendingSend>,
-    /// In the order they were asked for, which is the order they are answered in.
-    acknowledgments: Vec<(DeliveryToken, oneshot::Sender<Result<(), Failure>>)>,
-    timers: ShortMap<TimerId, (u64, TaskHandle)>,
-    timers_set: u64,
-}
-
 /// Whether the loop goes on.
 enum Next {
     GoOn,
@@ -108,15 +80,16 @@ impl Driver {
         let outcome = self.take_all(&mut messages).await;
         let failure = outcome.err();
         drop(messages);
-        self.answer_everyone(failure.as_ref());
-        self.shared.close();
         let Driver {
             store,
             shared,
             observer,
             scope,
+            pending,
             ..
         } = self;
+        pending.answer_everyone(failure.as_ref());
+        shared.close();
         // First whatever may still use the store, then the store: the next owner must find it free.
         drop(scope);
         store.close();
@@ -359,136 +332,11 @@ impl Driver {
             task.end();
         }
     }
-
-    // ── what onlookers and owners see ───────────────────────────────────────────────────────────────────────────────
-
-    fn membership_of(&self, conversation: &ConversationId) -> Option<&Membership> {
-        self.engine
-            .conversations()
-            .map(|view| view.membership)
-            .find(|held| held.conversation_id() == conversation)
-    }
-
-    fn show_post(&self, key: &(ConversationId, AgentId, PostId)) {
-        let Some(membership) = self.membership_of(&key.0) else {
-            return;
-        };
-        let mut tracker = self.shared.progress.borrow_mut();
-        if let Some(picture) = tracker.picture(key, membership) {
-            self.observer.tell_progress(&picture);
-        }
-        let pictures = tracker.pictures(|id| self.membership_of(id));
-        *self.shared.open_posts.borrow_mut() = pictures;
-    }
-
-    fn show_conversation(&self, id: &ConversationId, status: ConversationStatus) {
-        let Some(membership) = self.membership_of(id) else {
-            return;
-        };
-        let address = canonical_address(membership, &self.local_id);
-        let (state, detail) = match status {
-            ConversationStatus::Recovered => ("ready", None),
-            ConversationStatus::Unavailable { reason } => ("unavailable", Some(reason.to_string())),
-        };
-        self.observer.tell_progress(&json!({
-            "kind": "conversation", "address": address, "state": state, "detail": detail,
-        }));
-    }
-
-    fn conversations_json(&self) -> String {
-        let conversations: Vec<_> = self
-            .engine
-            .conversations()
-            .map(|view| {
-                let names = view.membership.names().into_iter();
-                let (state, detail) = match view.status {
-                    ConversationStatus::Recovered => ("ready", None),
-                    ConversationStatus::Unavailable { reason } => ("unavailable", Some(reason.to_string())),
-                };
-                json!({
-                    "address": canonical_address(view.membership, &self.local_id),
-                    "members": names.map(conclave_conversation::address::agent_address).collect::<Vec<_>>(),
-                    "posts": view.records,
-                    "unfinished": view.unfinished,
-                    "state": state,
-                    "detail": detail,
-                })
-            })
-            .collect();
-        serde_json::Value::from(conversations).to_string()
-    }
-
-    fn locate(&self, address: &str) -> Option<ConversationId> {
-        self.engine
-            .conversations()
-            .map(|view| view.membership)
-            .find(|membership| canonical_address(membership, &self.local_id).as_deref() == Some(address))
-            .map(|membership| *membership.conversation_id())
-    }
-
-    // ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    fn answer_everyone(&mut self, failure: Option<&Failure>) {
-        let because = |answer: Failure| match failure {
-            Some(failure) => answer.because(failure.clone()),
-            None => answer,
-        };
-        for (_, send) in std::mem::take(&mut self.pending.sends).into_entries() {
-            let answer = if send.is_bound {
-                let words = "the endpoint ended before the post was certified; it goes on when the endpoint is opened again";
-                Failure::new(Operation::Send, "delivery-pending", words)
-            } else if failure.is_some() {
-                Failure::new(
-                    Operation::Send,
-                    "persistence-failed",
-                    "the endpoint failed before the post was recorded",
-                )
-            } else {
-                Failure::new(
-                    Operation::Send,
-                    "closed",
-                    "the endpoint was closed before the post was recorded",
-                )
-            };
-            let _ = send.answer.send(Err(because(answer)));
-        }
-        for (_, answer) in std::mem::take(&mut self.pending.acknowledgments) {
-            let words = "the endpoint ended before the acknowledgment was stored";
-            let _ = answer.send(Err(because(Failure::new(
-                Operation::Acknowledge,
-                "persistence-failed",
-                words,
-            ))));
-        }
-    }
 }
 
 /// Tells the driver when the store is taken away.
 pub(super) async fn watch_store(taken: oneshot::Receiver<StoreFailure>, inbox: queue::Sender<Message>) {
     if let Ok(failure) = taken.await {
         inbox.send(Message::Ended(failure.into()));
-    }
-}
-
-/// The reason a host is given for a refused send.
-fn send_failure(error: &SendError) -> Failure {
-    let failure = |code| Failure::new(Operation::Send, code, error.to_string());
-    match error {
-        SendError::NetworkUnavailable => failure("network-unavailable").retryable(),
-        SendError::TooManyUnfinished => failure("certification-unavailable").retryable(),
-        SendError::NotAMember
-        | SendError::MembershipDiffers
-        | SendError::Unavailable(_)
-        | SendError::NotSealable
-        | SendError::Stopped(_) => failure("certification-unavailable"),
-    }
-}
-
-fn fatal(reason: &Fatal) -> Failure {
-    match reason {
-        Fatal::OwnValue(_) => corrupt(reason.to_string()),
-        Fatal::RouterContract { .. } => {
-            Failure::new(Operation::Listen, "transport-failed", reason.to_string())
-        }
     }
 }

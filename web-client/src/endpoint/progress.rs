@@ -46,7 +46,7 @@ pub(crate) struct PostProgress {
 }
 
 /// Names one post.
-type PostKey = (ConversationId, AgentId, PostId);
+pub(super) type PostKey = (ConversationId, AgentId, PostId);
 
 #[derive(Clone, Debug)]
 struct Tracked {
