@@ -28,22 +28,22 @@ impl Life {
         self.0.waiting.take().iter().for_each(Waker::wake_by_ref);
     }
 
-    /// Wakes whoever polls now when the run ends.
+    /// Wakes this task when the run ends. Once is enough: a task keeps its waker.
     pub(super) fn register(&self, waker: &Waker) {
-        let mut waiting = self.0.waiting.borrow_mut();
-        if !waiting.iter().any(|known| known.will_wake(waker)) {
-            waiting.push(waker.clone());
-        }
+        self.0.waiting.borrow_mut().push(waker.clone());
     }
 
     /// A future that stops where it is when the run ends.
     pub(super) async fn limit<T>(self, future: impl Future<Output = T>) -> Option<T> {
         let mut future = Box::pin(future);
+        let mut is_registered = false;
         poll_fn(|context| {
             if self.is_over() {
                 return Poll::Ready(None);
             }
-            self.register(context.waker());
+            if !std::mem::replace(&mut is_registered, true) {
+                self.register(context.waker());
+            }
             Pin::new(&mut future).poll(context).map(Some)
         })
         .await

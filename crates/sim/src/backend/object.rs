@@ -182,6 +182,7 @@ impl Object {
         let (object, world, run) = (Rc::clone(self), Rc::clone(world), Rc::clone(run));
         let busy = run.begin();
         let mut work = Box::pin(work);
+        let mut is_registered = false;
         async move {
             let _busy = busy;
             poll_fn(move |context| {
@@ -191,7 +192,9 @@ impl Object {
                 if run.life.is_over() {
                     return Poll::Ready(None);
                 }
-                run.life.register(context.waker());
+                if !std::mem::replace(&mut is_registered, true) {
+                    run.life.register(context.waker());
+                }
                 let polled = Pin::new(&mut work).poll(context).map(Some);
                 object.flush_soon(&world, &run);
                 polled

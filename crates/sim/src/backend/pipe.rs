@@ -42,13 +42,18 @@ impl Pipe {
         let overtaken = self.overtaken.borrow_mut().take();
         if world.strikes(Fault::Stream) {
             match world.random.below(8) {
+                // A socket is reliable until it breaks. Pushes alone are treated worse: they are hints, and a session
+                // takes none of them on trust (docs/decisions/0003-stream-registration.md).
                 0 => {
                     self.close();
                     return;
                 }
-                1 | 2 => {}
-                3 | 4 => self.sent.borrow_mut().extend([message.clone(), message]),
-                _ => *self.overtaken.borrow_mut() = Some(message),
+                1 | 2 if planted::is_push(&message) => {}
+                3 | 4 if planted::is_push(&message) => {
+                    self.sent.borrow_mut().extend([message.clone(), message]);
+                }
+                5 | 6 if planted::is_push(&message) => *self.overtaken.borrow_mut() = Some(message),
+                _ => self.sent.borrow_mut().push_back(message),
             }
         } else {
             self.sent.borrow_mut().push_back(message);

@@ -73,6 +73,12 @@ async fn split(world: &Rc<World>, to: ObjectName, request: &[u8]) -> Option<Vec<
     ))
 }
 
+/// Whether a message from a shard tells of new envelopes.
+pub(super) fn is_push(message: &[u8]) -> bool {
+    let decoded = FromShard::decode(message).expect("a message of a shard decodes");
+    matches!(decoded.message, Some(Outgoing::Push(_)))
+}
+
 /// A message from a shard to a session as a bug leaves it.
 pub(super) fn alter_push(world: &World, message: Vec<u8>) -> Vec<u8> {
     if !world.has(Breach::ChainIgnored) {

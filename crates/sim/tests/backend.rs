@@ -1,0 +1,116 @@
+//! The seeds that every run of the tests covers, and proof that they would find something.
+
+use conclave_sim::backend::{
+    bugs::{Breach, Bug},
+    report::Report,
+    seeds,
+    simulation::{Options, simulate},
+};
+use conclave_topiclog::planted;
+
+/// Seeds of one test of the code as it is. Several tests run side by side.
+const SEEDS_PER_TEST: u64 = 25;
+/// Seeds within which a planted bug must be found: those of the tests below, all together.
+const SEEDS: u64 = 4 * SEEDS_PER_TEST;
+
+fn assert_holds(report: &Report) {
+    assert!(report.violations.is_empty(), "{report}");
+}
+
+fn run(quarter: u64) {
+    let first = quarter * SEEDS_PER_TEST + 1;
+    for seed in first..first + SEEDS_PER_TEST {
+        assert_holds(&simulate(seed, &Options::default()));
+    }
+}
+
+/// The first seed whose history does not hold with a bug in place.
+fn find(bug: Bug) -> Report {
+    let options = Options {
+        bug: Some(bug),
+        ..Options::default()
+    };
+    let found = (1..=SEEDS)
+        .map(|seed| simulate(seed, &options))
+        .find(|report| !report.violations.is_empty());
+    found.unwrap_or_else(|| panic!("{bug} is not found"))
+}
+
+fn checkers(report: &Report) -> Vec<&'static str> {
+    report.violations.iter().map(|violation| violation.checker).collect()
+}
+
+#[test]
+fn seeds_that_once_failed_hold() {
+    for (seed, options) in seeds::kept() {
+        assert_holds(&simulate(seed, &options));
+    }
+}
+
+// API-201, API-202, API-203, API-220, API-221, API-222, API-224, API-254, API-286, API-287, API-288, API-289, API-290, API-291
+#[test]
+fn everything_holds_in_the_first_quarter_of_the_seeds() {
+    run(0);
+}
+
+// API-201, API-202, API-203, API-220, API-221, API-222, API-224, API-254, API-286, API-287, API-288, API-289, API-290, API-291
+#[test]
+fn everything_holds_in_the_second_quarter_of_the_seeds() {
+    run(1);
+}
+
+// API-201, API-202, API-203, API-220, API-221, API-222, API-224, API-254, API-286, API-287, API-288, API-289, API-290, API-291
+#[test]
+fn everything_holds_in_the_third_quarter_of_the_seeds() {
+    run(2);
+}
+
+// API-201, API-202, API-203, API-220, API-221, API-222, API-224, API-254, API-286, API-287, API-288, API-289, API-290, API-291
+#[test]
+fn everything_holds_in_the_last_quarter_of_the_seeds() {
+    run(3);
+}
+
+#[test]
+fn a_seed_replays_exactly() {
+    for seed in [3, 11] {
+        let (once, again) = (
+            simulate(seed, &Options::default()),
+            simulate(seed, &Options::default()),
+        );
+        assert_eq!(once.whole_history(), again.whole_history());
+        assert_eq!((once.steps, once.virtual_ms), (again.steps, again.virtual_ms));
+    }
+}
+
+#[test]
+fn a_report_names_the_command_that_replays_it() {
+    let report = find(Bug::Breach(Breach::PagesCached));
+    let command = format!("cargo xtask sim backend --replay {} --bug pages-cached", report.seed);
+    assert!(report.to_string().contains(&command), "{report}");
+}
+
+/// A test that a bug is found, and by whom among others.
+macro_rules! finds {
+    ($($name:ident: $bug:expr => $checker:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let report = find($bug);
+                assert!(checkers(&report).contains(&$checker), "{report}");
+            }
+        )*
+    };
+}
+
+finds! {
+    finds_an_ignored_output_gate: Bug::Breach(Breach::OutputGateIgnored) => "unique_ids";
+    finds_relaxed_durability: Bug::Breach(Breach::DurabilityRelaxed) => "unique_ids";
+    finds_torn_transactions: Bug::Breach(Breach::TornTransactions) => "all_or_nothing";
+    finds_cached_pages: Bug::Breach(Breach::PagesCached) => "read_your_writes";
+    finds_a_boundary_that_is_too_high: Bug::Breach(Breach::BoundaryTooHigh) => "boundary";
+    finds_an_ignored_chain: Bug::Breach(Breach::ChainIgnored) => "streams";
+    finds_metadata_of_the_answer: Bug::Breach(Breach::MetadataOfTheAnswer) => "one_copy";
+    finds_a_publish_stored_after_out_of_range: Bug::Breach(Breach::StoredAfterOutOfRange) => "out_of_range_is_settled";
+    finds_a_mark_that_is_not_raised: Bug::Step(planted::Bug::MarkNotRaised) => "unique_ids";
+}
