@@ -10,18 +10,17 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
 };
 
 use bytes::Bytes;
 use conclave_grpc_web::Status;
 use conclave_proto::conclave::internal::v1::{
-    AbortRequest, ApplyRequest, Decision, OutcomeRequest, OutcomeResponse, PrepareRequest, PrepareResponse,
-    StoreRequest, StoreResponse,
+    AbortRequest, Decision, OutcomeRequest, OutcomeResponse, PrepareRequest, PrepareResponse, StoreRequest,
+    StoreResponse,
     outcome_response::{Aborted, Outcome, Pending},
     prepare_response::{self, Prepared},
-    store_response::Receipt,
 };
 use conclave_sql::{Sql, SqlError};
 use futures_channel::oneshot;
@@ -32,9 +31,10 @@ use super::{
     Shard,
     commit::outcome_unknown,
     conditions::Refusal,
-    decide::{self, Decided, Deciding, Local, Undecided},
+    decide::{self, Deciding, Local, Undecided},
     holds::Transaction,
     participate::transaction_of,
+    parts::{Parts, receipts},
     queue::{Content, Item},
 };
 use crate::{
@@ -50,8 +50,6 @@ pub const COORDINATED_MAX: usize = 256;
 pub const COORDINATED_BYTES_MAX: usize = 32 << 20;
 /// How long a call to a participant may take, in milliseconds: less than a client waits.
 const PARTICIPANT_DEADLINE_MS: u32 = 5_000;
-/// How often a decision is sent to a participant before the alarm takes over.
-const APPLY_ATTEMPTS: u32 = 2;
 
 /// What this shard coordinates.
 #[derive(Debug, Default)]
@@ -61,10 +59,10 @@ pub(super) struct Coordinator {
     /// Begun by this run and not decided yet.
     undecided: RefCell<BTreeSet<Transaction>>,
     /// Decided, and not known to be applied everywhere.
-    decisions: RefCell<BTreeMap<Transaction, Decision>>,
+    pub(super) decisions: RefCell<BTreeMap<Transaction, Decision>>,
     /// Applied everywhere: the record goes with the next commit, or before the next report, and the ids with it.
-    finished: RefCell<Vec<Transaction>>,
-    is_applying: Cell<bool>,
+    pub(super) finished: RefCell<Vec<Transaction>>,
+    pub(super) is_applying: Cell<bool>,
 }
 
 impl Coordinator {
@@ -122,13 +120,6 @@ enum Answer {
     Busy,
 }
 
-/// The parts of a publish by shard, with the place of each envelope in the request.
-struct Parts {
-    contents: BTreeMap<u32, Content>,
-    places: BTreeMap<u32, Vec<usize>>,
-    total: usize,
-}
-
 /// How one attempt ended.
 enum Attempt {
     Prepared(BTreeMap<u32, Prepared>),
@@ -164,38 +155,6 @@ impl<P: ObjectPlatform> Shard<P> {
         })
     }
 
-    /// Sends every decision that is not applied everywhere to those who may miss it. One round at a time.
-    pub(super) async fn apply_decisions(self: &Rc<Self>) {
-        if self.coordinator.is_applying.replace(true) {
-            return;
-        }
-        let applying = super::commit::Running(&self.coordinator.is_applying);
-        let decisions = self.coordinator.decisions.borrow().clone();
-        for (transaction, decision) in decisions {
-            let _ = self.apply_everywhere(transaction, &decision).await;
-        }
-        drop(applying);
-    }
-
-    /// The ids of forgotten records are done with.
-    pub(super) fn close_finished(&self) {
-        for transaction in self.coordinator.finished.take() {
-            self.ids.close(transaction);
-        }
-    }
-
-    /// Forgets what is applied everywhere now, not with the next commit.
-    pub(super) fn flush_finished(&self) -> Result<(), Status> {
-        if self.coordinator.finished.borrow().is_empty() {
-            return Ok(());
-        }
-        let sql = self.platform.sql();
-        sql.transaction(|| self.coordinator.forget_finished(sql))
-            .map_err(|error: SqlError| status::from_sql_error(&error))?;
-        self.close_finished();
-        Ok(())
-    }
-
     fn make_room(&self, bytes: usize) -> Result<(), Status> {
         let coordinator = &self.coordinator;
         let count = coordinator.undecided.borrow().len() + coordinator.decisions.borrow().len();
@@ -207,46 +166,6 @@ impl<P: ObjectPlatform> Shard<P> {
         }
         coordinator.bytes.set(held + bytes);
         Ok(())
-    }
-
-    fn split(&self, request: &StoreRequest) -> Result<Parts, Status> {
-        let mut contents: BTreeMap<u32, Content> = BTreeMap::new();
-        let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        let mut keys = HashSet::new();
-        for (place, envelope) in request.envelopes.iter().enumerate() {
-            if !keys.insert((&envelope.topic, &envelope.hash)) {
-                return Err(Status::internal("a publish across shards repeats an envelope"));
-            }
-            let shard = self.routing.shard_of(&envelope.topic);
-            contents
-                .entry(shard)
-                .or_default()
-                .envelopes
-                .push(envelope.clone());
-            places.entry(shard).or_default().push(place);
-        }
-        for condition in &request.preconditions {
-            let shard = self.routing.shard_of(&condition.topic);
-            contents
-                .entry(shard)
-                .or_default()
-                .preconditions
-                .push(condition.clone());
-        }
-        for claim in &request.claims {
-            let shard = self.routing.shard_of(&claim.key);
-            contents.entry(shard).or_default().claims.push(claim.clone());
-        }
-        if contents.keys().next() != Some(&self.index) {
-            return Err(Status::internal(
-                "a publish across shards was sent to a shard that does not coordinate it",
-            ));
-        }
-        Ok(Parts {
-            contents,
-            places,
-            total: request.envelopes.len(),
-        })
     }
 
     fn begin(&self) -> Result<Transaction, Status> {
@@ -468,51 +387,6 @@ impl<P: ObjectPlatform> Shard<P> {
         join_all(others.map(|shard| self.abort_at(*shard, transaction))).await;
     }
 
-    /// Sends a decision to every participant. Once all have applied it, its record and its ids are done with.
-    async fn apply_everywhere(
-        self: &Rc<Self>,
-        transaction: Transaction,
-        decision: &Decision,
-    ) -> Result<(), Status> {
-        let calls = decision.parts.iter().filter_map(|part| {
-            let apply = part.apply.as_ref()?;
-            Some(self.apply_at(part.shard, apply))
-        });
-        let failure = join_all(calls).await.into_iter().find_map(Result::err);
-        if let Some(failure) = failure
-            && !has(Bug::DecisionDroppedEarly)
-        {
-            self.arm();
-            return Err(outcome_unknown(&format!(
-                "it is stored, and not visible everywhere yet: {failure}"
-            )));
-        }
-        if self
-            .coordinator
-            .decisions
-            .borrow_mut()
-            .remove(&transaction)
-            .is_some()
-        {
-            self.coordinator.finished.borrow_mut().push(transaction);
-        }
-        if has(Bug::IdsReleasedBeforeApply) {
-            self.ids.close(transaction);
-        }
-        Ok(())
-    }
-
-    async fn apply_at(&self, shard: u32, apply: &ApplyRequest) -> Result<(), Status> {
-        let mut failure = Status::unavailable("not sent");
-        for _ in 0..APPLY_ATTEMPTS {
-            match self.call_shard(shard, "apply", apply.encode_to_vec()).await {
-                Ok(_) => return Ok(()),
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
-    }
-
     /// A lost abort costs time, nothing else: the participant asks.
     async fn abort_at(&self, shard: u32, transaction: Transaction) {
         let request = AbortRequest {
@@ -541,7 +415,12 @@ impl<P: ObjectPlatform> Shard<P> {
         to_answer(response)
     }
 
-    async fn call_shard(&self, shard: u32, method: &str, request: Vec<u8>) -> Result<Bytes, Status> {
+    pub(super) async fn call_shard(
+        &self,
+        shard: u32,
+        method: &str,
+        request: Vec<u8>,
+    ) -> Result<Bytes, Status> {
         let answered = self
             .platform
             .call(ObjectName::Shard(shard), method, request, PARTICIPANT_DEADLINE_MS)
@@ -561,40 +440,4 @@ fn to_answer(response: PrepareResponse) -> Result<Answer, Status> {
         Some(prepare_response::Outcome::Busy(_)) => Answer::Busy,
         None => return Err(Status::internal("a prepare answer says nothing")),
     })
-}
-
-/// One receipt per envelope of the request, in its order.
-fn receipts(
-    parts: &Parts,
-    prepared: &BTreeMap<u32, Prepared>,
-    decided: Option<&Decided>,
-) -> Result<StoreResponse, Status> {
-    let mut receipts: Vec<Option<Receipt>> = vec![None; parts.total];
-    let mut next = decided.map_or(0, |decided| decided.first);
-    for (shard, content) in &parts.contents {
-        let found = prepared.get(shard).map_or(&[][..], |answer| &answer.found);
-        let places = parts.places.get(shard).map_or(&[][..], Vec::as_slice);
-        for ((place, envelope), found) in places.iter().zip(&content.envelopes).zip(found) {
-            let receipt = match (found.stored, decided) {
-                (Some(stored), _) => stored,
-                (None, Some(decided)) => {
-                    next += 1;
-                    Receipt {
-                        sequence_id: next - 1,
-                        server_ns: decided.server_ns,
-                        expiry_ns: decide::pick(&decided.expiry_ns, envelope),
-                    }
-                }
-                (None, None) => continue,
-            };
-            if let Some(slot) = receipts.get_mut(*place) {
-                *slot = Some(receipt);
-            }
-        }
-    }
-    receipts
-        .into_iter()
-        .collect::<Option<Vec<_>>>()
-        .map(|receipts| StoreResponse { receipts })
-        .ok_or_else(|| Status::internal("an envelope of a publish has no receipt"))
 }

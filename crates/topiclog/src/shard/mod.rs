@@ -1,8 +1,8 @@
 //! A shard: stores and orders the topics of its slots, answers reads of them, and tells streams of what is new.
 //!
-//! - [`commit`]: the only writer of envelopes; `queue` and `rows` are its parts;
-//! - [`coordinate`], [`participate`]: publishes across shards, from either side; `decide` and `prepared` are their
-//!   records, `holds` and `conditions` what they check;
+//! - [`commit`]: the only writer of envelopes; `queue`, `batch` and `rows` are its parts;
+//! - [`coordinate`], [`participate`]: publishes across shards, from either side; `decide`, `finish` and
+//!   `prepared` are their steps and records, `holds` and `conditions` what they check;
 //! - `recover`: what the alarm does; [`retention`]: deleting what has expired;
 //! - `ids`: this shard's side of allocation;
 //! - `read`: pages, newest envelopes, heads;
@@ -12,13 +12,16 @@
 //! A shard never waits for a timer, so that it can sleep. Everything that leaves it (answers, calls, messages) is held
 //! by the platform until every write before it is durable.
 
+mod batch;
 mod commit;
 mod conditions;
 pub mod coordinate;
 mod decide;
+mod finish;
 mod holds;
 mod ids;
 pub mod participate;
+mod parts;
 mod prepared;
 pub mod queue;
 mod read;

@@ -25,7 +25,8 @@ use prost::Message as _;
 
 use super::{
     Shard,
-    commit::{Fresh, outcome_unknown},
+    batch::Fresh,
+    commit::outcome_unknown,
     conditions, decide,
     holds::{Key, Transaction},
     prepared::{self, Held},

@@ -13,7 +13,7 @@ use std::{cell::Cell, rc::Rc};
 
 use conclave_sql::{Sql, SqlError, Value};
 
-use super::{Shard, commit::Fresh, rows};
+use super::{Shard, batch::Fresh, rows};
 use crate::platform::ObjectPlatform;
 
 pub(super) const TABLE: &str =

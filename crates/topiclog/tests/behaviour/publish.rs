@@ -304,3 +304,27 @@ fn a_request_longer_on_the_wire_than_allowed_is_out_of_range() {
     assert_eq!(world.publish(long).expect_err("too long").code, Code::OutOfRange);
     assert!(world.publish(vec![message(&group(1), "short")]).is_ok());
 }
+
+#[test]
+fn an_envelope_of_one_shard_costs_its_row_and_two_index_rows() {
+    use conclave_sql::Sql as _;
+    for shards in SHARD_COUNTS {
+        let world = World::new(shards);
+        let group = group_on(&world, 0, 1);
+        world.say(&group, "warm");
+        let storage = std::rc::Rc::clone(&world.shared.object(ObjectName::Shard(0)).storage);
+        let before = storage.rows_written();
+        let envelopes: Vec<_> = (0..200).map(|n| message(&group, &n.to_string())).collect();
+        world.publish(envelopes).expect("published");
+        world.say(&group, "alone");
+        // Rows of tables; each row of this one has two more in its indexes.
+        assert_eq!(storage.rows_written() - before, 201);
+        let indexes = storage
+            .query(
+                "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'envelope'",
+                &[],
+            )
+            .expect("a count");
+        assert_eq!(indexes[0].unsigned(0), Ok(2));
+    }
+}

@@ -197,7 +197,30 @@ fn a_publish_is_not_answered_with_success_before_it_is_visible_everywhere() {
     world.without_faults();
     world.advance_ms(ALARMS_MS);
     assert_eq!(copies(&world, &groups, "x"), [1, 1, 1]);
-    assert!(world.publish(to_each(&groups, "x")).is_ok());
+    // API-212: one time for the publish, however late a part was applied.
+    let metas = world.publish(to_each(&groups, "x")).expect("published");
+    assert!(metas.iter().all(|meta| meta.server_ns == metas[0].server_ns));
+    assert!(metas[0].server_ns < world.now_ns() - 1_000_000_000);
+}
+
+// API-220
+#[test]
+fn a_participant_that_asks_too_early_keeps_what_it_prepared() {
+    let world = World::new(4);
+    let groups = groups_on(&world, &[0, 1, 2]);
+    world.publish(to_each(&groups, "warm")).expect("published");
+    world.hold_syncs(ObjectName::Shard(2), true);
+    let running = world.start(publish(&world.client(), to_each(&groups, "x")));
+    world.settle();
+    // Shard 1 is prepared, shard 2 is not yet; the first call after a restart asks how it ended.
+    world.crash(ObjectName::Shard(1));
+    let asked = world.calls(ObjectName::Shard(0), "outcome");
+    assert_eq!(copies(&world, &groups[1..2], "x"), [0]);
+    assert_eq!(world.calls(ObjectName::Shard(0), "outcome"), asked + 1);
+    world.hold_syncs(ObjectName::Shard(2), false);
+    world.settle();
+    let answered = running.take().expect("answered").expect("published");
+    assert_recovers(&world, &groups, "x", Some(ids(&answered)), "an early question");
 }
 
 // API-203, API-291
