@@ -136,13 +136,17 @@ impl Simulation {
             topics.extend(topics.is_empty().then(|| self.plan.places[0].topic()));
             world.executor.spawn(reader::run(self.client(index), topics));
         }
+        let watcher = self.client(clients + 3);
+        world
+            .executor
+            .spawn(workload::watch(watcher, Rc::clone(&self.plan)));
         let are_done = || running.get() == 0;
         self.run_for(FAULTS_MS_MAX, are_done);
         self.stop_faults();
         if !self.run_for(SETTLE_MS_MAX, are_done) {
             self.complain(format!("{} clients still wait for an answer", running.get()));
         }
-        self.conclude(clients + 3);
+        self.conclude(clients + 4);
     }
 
     /// Whether `is_done` came to hold within this virtual time.

@@ -111,6 +111,23 @@ pub(super) async fn run(client: Client, plan: Rc<Plan>, operations: usize) {
     }
 }
 
+/// Looks at the boundary again and again, and then at what it says is there.
+pub(super) async fn watch(client: Client, plan: Rc<Plan>) {
+    let mut last = 0;
+    while client.world.are_faults_on() {
+        let pause_ms = client.world.random.between(1, 300);
+        client.world.sleep_ms(pause_ms).await;
+        let Ok((Some(boundary), _)) = client.status().await else {
+            continue;
+        };
+        let positions: Vec<_> = plan.topics().into_iter().map(|topic| (topic, last)).collect();
+        let limit = if plan.too_many.is_none() { 500 } else { 7 };
+        if client.query(&positions, limit).await.is_ok() {
+            last = boundary;
+        }
+    }
+}
+
 /// The first place is the hottest.
 fn hot(client: &Client, plan: &Plan) -> Place {
     let random = &client.world.random;
