@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { abortable } from "./abort.js";
 import { Broadcast } from "./broadcast.js";
 import type { Core } from "./conclave_web_client.js";
