@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { AgentWindow, launch } from "../support/browser.mjs";
 import { Deployment, temporaryFolder } from "../support/deployment.mjs";
+import { until } from "../support/until.mjs";
 
 let sequence = 0;
 /** A name nobody has taken yet. */
@@ -159,13 +160,10 @@ describe("the demo", () => {
   test("posts written by both at once are all certified, in one order", async () => {
     const [alice, bob] = await pair();
     await Promise.all([alice.say("from alice"), bob.say("from bob")]);
-    const order = await (async () => {
-      const { until } = await import("../support/until.mjs");
-      return until("three certified posts", async () => {
-        const posts = await alice.posts();
-        return posts.length === 3 && posts.every(({ stage }) => stage === "certified") && posts.map(({ text }) => text);
-      });
-    })();
+    const order = await until("three certified posts", async () => {
+      const posts = await alice.posts();
+      return posts.length === 3 && posts.every(({ stage }) => stage === "certified") && posts.map(({ text }) => text);
+    });
     assert.deepEqual([...order].sort(), ["first", "from alice", "from bob"]);
     await bob.holds(order);
   });
@@ -201,7 +199,7 @@ describe("the demo", () => {
     await page.getByRole("alert").waitFor();
     assert.match(await page.getByRole("alert").textContent(), /another (page|tab|window)/i);
     await first.page.close();
-    await page.reload();
+    await page.getByTestId("name-submit").click();
     await new AgentWindow(page, name).isOpen();
   });
 });
