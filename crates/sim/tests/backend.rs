@@ -36,10 +36,6 @@ fn find(bug: Bug) -> Report {
     found.unwrap_or_else(|| panic!("{bug} is not found"))
 }
 
-fn checkers(report: &Report) -> Vec<&'static str> {
-    report.violations.iter().map(|violation| violation.checker).collect()
-}
-
 #[test]
 fn seeds_that_once_failed_hold() {
     for (seed, options) in seeds::kept() {
@@ -86,31 +82,44 @@ fn a_seed_replays_exactly() {
 #[test]
 fn a_report_names_the_command_that_replays_it() {
     let report = find(Bug::Breach(Breach::PagesCached));
-    let command = format!("cargo xtask sim backend --replay {} --bug pages-cached", report.seed);
+    let command = format!(
+        "cargo xtask sim backend --replay {} --bug pages-cached",
+        report.seed
+    );
     assert!(report.to_string().contains(&command), "{report}");
 }
 
-/// A test that a bug is found, and by whom among others.
+/// A test that a bug is found.
 macro_rules! finds {
-    ($($name:ident: $bug:expr => $checker:literal;)*) => {
+    ($($name:ident: $bug:expr;)*) => {
         $(
             #[test]
             fn $name() {
-                let report = find($bug);
-                assert!(checkers(&report).contains(&$checker), "{report}");
+                assert_ne!(find($bug).violations, []);
             }
         )*
     };
 }
 
 finds! {
-    finds_an_ignored_output_gate: Bug::Breach(Breach::OutputGateIgnored) => "unique_ids";
-    finds_relaxed_durability: Bug::Breach(Breach::DurabilityRelaxed) => "unique_ids";
-    finds_torn_transactions: Bug::Breach(Breach::TornTransactions) => "all_or_nothing";
-    finds_cached_pages: Bug::Breach(Breach::PagesCached) => "read_your_writes";
-    finds_a_boundary_that_is_too_high: Bug::Breach(Breach::BoundaryTooHigh) => "boundary";
-    finds_an_ignored_chain: Bug::Breach(Breach::ChainIgnored) => "streams";
-    finds_metadata_of_the_answer: Bug::Breach(Breach::MetadataOfTheAnswer) => "one_copy";
-    finds_a_publish_stored_after_out_of_range: Bug::Breach(Breach::StoredAfterOutOfRange) => "out_of_range_is_settled";
-    finds_a_mark_that_is_not_raised: Bug::Step(planted::Bug::MarkNotRaised) => "unique_ids";
+    finds_an_ignored_output_gate: Bug::Breach(Breach::OutputGateIgnored);
+    finds_relaxed_durability: Bug::Breach(Breach::DurabilityRelaxed);
+    finds_torn_transactions: Bug::Breach(Breach::TornTransactions);
+    finds_a_publish_stored_in_parts: Bug::Breach(Breach::PublishSplit);
+    finds_cached_pages: Bug::Breach(Breach::PagesCached);
+    finds_a_boundary_that_is_too_high: Bug::Breach(Breach::BoundaryTooHigh);
+    finds_metadata_of_the_answer: Bug::Breach(Breach::MetadataOfTheAnswer);
+    finds_a_publish_stored_after_out_of_range: Bug::Breach(Breach::StoredAfterOutOfRange);
+    finds_forgotten_alarms: Bug::Breach(Breach::AlarmsForgotten);
+    finds_a_decision_before_all_have_prepared: Bug::Step(planted::Bug::DecideBeforeAllPrepared);
+    finds_a_reply_before_all_have_applied: Bug::Step(planted::Bug::ReplyBeforeApply);
+    finds_ids_released_before_all_have_applied: Bug::Step(planted::Bug::IdsReleasedBeforeApply);
+    finds_a_decision_that_is_dropped_early: Bug::Step(planted::Bug::DecisionDroppedEarly);
+    finds_topics_that_are_not_held: Bug::Step(planted::Bug::TopicsNotHeld);
+    finds_holds_forgotten_on_restart: Bug::Step(planted::Bug::HoldsForgottenOnRestart);
+    finds_duplicates_of_what_is_prepared: Bug::Step(planted::Bug::DuplicateIgnoresPrepared);
+    finds_a_pending_publish_called_aborted: Bug::Step(planted::Bug::PendingAnsweredAborted);
+    finds_a_time_per_shard: Bug::Step(planted::Bug::ServerTimePerShard);
+    finds_a_mark_that_is_not_raised: Bug::Step(planted::Bug::MarkNotRaised);
+    finds_ids_taken_in_advance: Bug::Step(planted::Bug::IdsTakenInAdvance);
 }

@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
 };
 
@@ -77,14 +78,18 @@ pub fn simulate(seed: u64, options: &Options) -> Report {
         history: Rc::clone(&history),
         plan: Rc::new(plan),
     };
-    simulation.run();
+    // A panic ends an object in production; here it is a finding, with the seed that leads to it.
+    let ran = catch_unwind(AssertUnwindSafe(|| simulation.run()));
     drop(simulation);
     world.clear();
     planted::plant(None);
     let (steps, virtual_ms) = (world.executor.steps(), world.executor.now_ns() / MILLI_NS);
-    let mut history = history.take();
+    let mut history = std::mem::take(&mut *history.borrow_mut());
     history.notes = world.take_notes();
-    let violations = checkers::check(&history);
+    let mut violations = checkers::check(&history);
+    if let Err(panic) = ran {
+        violations.insert(0, checkers::panicked(&*panic));
+    }
     Report {
         seed,
         options: options.clone(),

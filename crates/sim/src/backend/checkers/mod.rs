@@ -65,6 +65,19 @@ pub(super) fn check(history: &History) -> Vec<Violation> {
         .collect()
 }
 
+/// The code under simulation panicked.
+pub(super) fn panicked(payload: &(dyn std::any::Any + Send)) -> Violation {
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied());
+    Violation {
+        checker: "panics",
+        text: text.unwrap_or("a panic without words").to_owned(),
+        ids: Vec::new(),
+    }
+}
+
 /// A violation, named later by its checker.
 fn violation(text: String, ids: impl Into<Vec<u64>>) -> Violation {
     Violation {

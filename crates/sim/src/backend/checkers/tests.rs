@@ -33,7 +33,11 @@ fn sound() -> History {
             keys: metas.iter().map(crate::backend::history::key_of).collect(),
             is_misdirected: false,
         });
-        answer(&mut history, Asked::Publish(number), Came::Receipts(metas.clone()));
+        answer(
+            &mut history,
+            Asked::Publish(number),
+            Came::Receipts(metas.clone()),
+        );
     }
     let status = Came::Status {
         boundary: Some(5),
@@ -118,11 +122,7 @@ fn changed_metadata_a_second_copy_and_a_receipt_of_another_envelope_are_found() 
     let copied = complaints(|history| history.logs[1].1.push(meta(2, 6, 13)));
     assert!(copied.contains(&"one_copy"), "{copied:?}");
     let swapped = complaints(|history| {
-        answer(
-            history,
-            Asked::Publish(0),
-            Came::Receipts(vec![meta(1, 2, 12)]),
-        );
+        answer(history, Asked::Publish(0), Came::Receipts(vec![meta(1, 2, 12)]));
     });
     assert_eq!(swapped, ["one_copy"]);
 }
@@ -144,11 +144,7 @@ fn a_later_publish_with_a_smaller_id_is_found() {
             keys: vec![crate::backend::history::key_of(&meta(1, 4, 15))],
             is_misdirected: false,
         });
-        answer(
-            history,
-            Asked::Publish(3),
-            Came::Receipts(vec![meta(1, 4, 15)]),
-        );
+        answer(history, Asked::Publish(3), Came::Receipts(vec![meta(1, 4, 15)]));
         history.logs[0].1.push(meta(1, 4, 15));
     });
     // It lies below a boundary that was answered before, and a page did not show it.
