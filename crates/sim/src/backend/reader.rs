@@ -17,7 +17,7 @@ use prost::Message as _;
 use super::{
     client::{Client, meta_of, to_query},
     faults::Fault,
-    history::{Stream, id_of, topic_of},
+    history::{History, Stream, id_of, topic_of},
 };
 
 /// Reads for as long as the simulation runs.
@@ -74,27 +74,7 @@ async fn read_one(client: &Client, positions: &mut [(Bytes, u64)]) -> Status {
             Some(Some(Ok(frame))) => frame,
         };
         let frame = SubscribeStaticResponse::decode(&frame[..]).expect("a frame decodes");
-        let mut history = client.history.borrow_mut();
-        let moment = history.now();
-        match frame.response {
-            Some(Response::Started(started)) => {
-                history.streams[stream].targets = started
-                    .targets
-                    .iter()
-                    .map(|target| target.through_sequence_id)
-                    .collect();
-            }
-            Some(Response::Messages(messages)) => {
-                let metas: Vec<_> = messages.envelopes.iter().map(meta_of).collect();
-                for (topic, after) in positions.iter_mut() {
-                    let ids = metas.iter().filter(|meta| topic_of(meta) == *topic).map(id_of);
-                    *after = ids.max().unwrap_or(*after);
-                }
-                history.streams[stream].frames.push((moment, metas));
-            }
-            _ => {}
-        }
-        drop(history);
+        record(&mut client.history.borrow_mut(), stream, frame, positions);
         if world.strikes(Fault::Edge) {
             break Status::new(Code::Ok, "the client leaves");
         }
@@ -106,4 +86,32 @@ async fn read_one(client: &Client, positions: &mut [(Bytes, u64)]) -> Status {
     history.streams[stream].is_open = false;
     history.streams[stream].ended = Some(status.code).filter(|code| *code != Code::Ok);
     status
+}
+
+/// Takes a frame in, and moves the positions on.
+fn record(
+    history: &mut History,
+    stream: usize,
+    frame: SubscribeStaticResponse,
+    positions: &mut [(Bytes, u64)],
+) {
+    let moment = history.now();
+    match frame.response {
+        Some(Response::Started(started)) => {
+            history.streams[stream].targets = started
+                .targets
+                .iter()
+                .map(|target| target.through_sequence_id)
+                .collect();
+        }
+        Some(Response::Messages(messages)) => {
+            let metas: Vec<_> = messages.envelopes.iter().map(meta_of).collect();
+            for (topic, after) in positions.iter_mut() {
+                let ids = metas.iter().filter(|meta| topic_of(meta) == *topic).map(id_of);
+                *after = ids.max().unwrap_or(*after);
+            }
+            history.streams[stream].frames.push((moment, metas));
+        }
+        _ => {}
+    }
 }

@@ -84,11 +84,8 @@ impl Facts {
             }
         }
         let Some(moment) = attempt.returned else { return };
-        match &attempt.came {
-            Some(Came::Receipts(metas) | Came::Newest(metas) | Came::Page { metas, .. }) => {
-                self.see(moment, metas);
-            }
-            _ => {}
+        if let Some(Came::Receipts(metas) | Came::Newest(metas) | Came::Page { metas, .. }) = &attempt.came {
+            self.see(moment, metas);
         }
     }
 
