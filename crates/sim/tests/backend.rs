@@ -108,6 +108,7 @@ finds! {
     finds_a_publish_stored_in_parts: Bug::Breach(Breach::PublishSplit);
     finds_cached_pages: Bug::Breach(Breach::PagesCached);
     finds_a_boundary_that_is_too_high: Bug::Breach(Breach::BoundaryTooHigh);
+    finds_an_ignored_chain: Bug::Breach(Breach::ChainIgnored);
     finds_metadata_of_the_answer: Bug::Breach(Breach::MetadataOfTheAnswer);
     finds_a_publish_stored_after_out_of_range: Bug::Breach(Breach::StoredAfterOutOfRange);
     finds_forgotten_alarms: Bug::Breach(Breach::AlarmsForgotten);
