@@ -25,6 +25,8 @@ export function startPage(suggestion: string, open: (name: string) => Promise<vo
     element("p", { id: "name-hint", class: "hint" }, "3 to 32 lower-case letters, digits and hyphens, such as alice. It is yours from then on, in this browser."),
   );
   const busy = async (name: string) => {
+    // A second click would find the store locked by the first.
+    if (submit.disabled) return;
     submit.disabled = true;
     submit.textContent = "Opening…";
     try {
