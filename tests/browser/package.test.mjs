@@ -80,6 +80,25 @@ describe("the package in a browser", () => {
     assert.deepEqual(await opened.evaluate(() => window.sender.conversations()), []);
   });
 
+  test("what is no string where a string belongs is refused by a typed error, and the endpoint goes on", async () => {
+    const opened = await page();
+    assert.equal(await open(opened, "untyped"), undefined);
+    const codes = await opened.evaluate(async () => {
+      const { Endpoint } = await import("/client/index.js");
+      const code = (attempt) => attempt.then(() => "taken", (error) => error.code);
+      const seen = [];
+      for (const value of [undefined, null, 42, {}, ["agent:untyped"]]) {
+        seen.push(await code(window.untyped.send(value, "hi")));
+        seen.push(await code(window.untyped.history(value)));
+      }
+      seen.push(await code(Endpoint.open()));
+      seen.push(await code(Endpoint.open({ url: location.origin, name: "untyped-two", registryKey: 42 })));
+      return [...new Set(seen)];
+    });
+    assert.deepEqual(codes, ["invalid-address", "invalid-options"]);
+    assert.deepEqual(await opened.evaluate(() => window.untyped.conversations()), []);
+  });
+
   // CONV-M03, CONV-M04, CONV-M08, CONV-M10
   test("messages are delivered again until they are acknowledged, to one reader at a time", async () => {
     const [alice, bob] = [await page(), await page()];

@@ -3,7 +3,7 @@ import { abortable } from "./abort.js";
 import { Broadcast } from "./broadcast.js";
 import type { Core } from "./conclave_web_client.js";
 import { loadCore } from "./core.js";
-import { type ConclaveError, fromCore, OpenError, SendError } from "./errors.js";
+import { type ConclaveError, fromCore, HistoryError, OpenError, SendError } from "./errors.js";
 import { Messages } from "./messages.js";
 import type {
   Address,
@@ -71,6 +71,7 @@ export class Endpoint {
    * @throws {@link OpenError}, {@link StoreError}, or the signal's reason.
    */
   static async open(options: OpenOptions): Promise<Endpoint> {
+    if (typeof options !== "object" || options === null) throw new OpenError("invalid-options", "there are no options");
     const { name, admissionToken, storageName, signal, wasm } = options;
     const url = deployment(options.url);
     const registryKey = encodeRegistryKey(options.registryKey);
@@ -119,6 +120,7 @@ export class Endpoint {
   async send(to: Address, content: string | Content, options: SendOptions = {}): Promise<SentPost> {
     const { signal } = options;
     signal?.throwIfAborted();
+    if (!isText(to)) throw new SendError("invalid-address", "an address is a string");
     const parts: Content = typeof content === "string" ? [{ type: "text", text: content }] : content;
     try {
       return { postId: await abortable(this.#core.send(to, encodeContent(parts), signal), signal) };
@@ -145,6 +147,7 @@ export class Endpoint {
    */
   async history(address: Address): Promise<readonly HistoryEntry[]> {
     const core = this.#core;
+    if (!isText(address)) throw new HistoryError("invalid-address", "an address is a string");
     try {
       const entries = JSON.parse(await core.history(address)) as Omit<HistoryEntry, "verify">[];
       return entries.map((entry) => ({
@@ -199,6 +202,11 @@ export class Endpoint {
   }
 }
 
+/** Callers without types pass anything, and the module's memory is read wrong where a string is taken for granted. */
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
 /** The deployment's base address, without a trailing slash. */
 function deployment(url: string | URL): string {
   let parsed: URL;
@@ -216,6 +224,7 @@ function deployment(url: string | URL): string {
 /** A thumbprint URI as it is, a key as its canonical JSON. */
 function encodeRegistryKey(key: OpenOptions["registryKey"]): string | undefined {
   if (key === undefined || typeof key === "string") return key;
+  if (typeof key !== "object" || key === null) throw new OpenError("invalid-options", "`registryKey` is not a key");
   const { crv, kty, x } = key;
   return JSON.stringify({ crv, kty, x });
 }
@@ -232,8 +241,14 @@ function encodeContent(content: Content): string {
   return json;
 }
 
+/** Half of a character: no encoding of Unicode has a place for it. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 /** Refuses what JSON text would silently turn into something else. */
 function refuseLossy(key: string, value: unknown): unknown {
+  if (LONE_SURROGATE.test(key) || (typeof value === "string" && LONE_SURROGATE.test(value))) {
+    throw new TypeError(`a text at "${key}" is not well-formed Unicode`);
+  }
   if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${value} at "${key}" is not a finite number`);
   if (value === undefined || typeof value === "function" || typeof value === "symbol") {
     throw new TypeError(`a value of type ${typeof value} at "${key}" has no JSON form`);
