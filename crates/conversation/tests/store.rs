@@ -3,9 +3,7 @@
 
 use conclave_conversation::store::rows::*;
 use conclave_conversation::store::transition::*;
-use conclave_conversation::store::{
-    CommitError, Key, MemoryStore, Outcome, Refusal, Row, Table, Transition,
-};
+use conclave_conversation::store::{CommitError, Key, MemoryStore, Outcome, Refusal, Row, Table, Transition};
 
 const LOCAL: &str = "agt_local";
 const OTHER: &str = "agt_other";
@@ -622,7 +620,10 @@ fn a_candidate_is_staged_neither_behind_a_staged_successor_nor_beside_another_of
         apply(&store, stage("anc_2", "rti_2", None)),
         Ok(Outcome::Existing)
     );
-    assert!(conflict(apply(&store, stage("anc_x", "rti_2", None))), "one a scope");
+    assert!(
+        conflict(apply(&store, stage("anc_x", "rti_2", None))),
+        "one a scope"
+    );
     applied(&store, stage("anc_3", "rti_3", None));
     let elsewhere = ReanchorRow {
         selected_record_hash: "record of x".to_owned(),

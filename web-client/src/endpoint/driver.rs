@@ -11,10 +11,11 @@ use std::time::Duration;
 use conclave_conversation::address::canonical_address;
 use conclave_conversation::binding::{ConversationTopic, WelcomeTopic, parse_outer_message};
 use conclave_conversation::engine::{
-    Context, ConversationStatus, Delivered, Effect, Engine, Fatal, Feed, Input, RequestId, SendError,
-    SendOutcome, SendRequest, Step, TimerId, Transmit,
+    Context, ConversationStatus, Delivered, Effect, Engine, Fatal, Feed, Input, ReadId, RequestId, SendError,
+    SendOutcome, SendRequest, Stall, Step, TimerId, Transmit, WaitingFor,
 };
 use conclave_conversation::membership::Membership;
+use conclave_conversation::store::Read;
 use conclave_conversation::values::{ConversationId, DeliveryToken, PostId};
 use conclave_harness::{AgentId, PublicKey};
 use futures_channel::{mpsc, oneshot};
@@ -330,9 +331,30 @@ impl Driver {
                 conversation_id,
                 status,
             } => self.show_conversation(&conversation_id, status),
+            Effect::Read { read_id, reads } => self.read(read_id, reads),
+            Effect::Stalled {
+                conversation_id,
+                stall,
+            } => self.show_stall(&conversation_id, &stall),
             Effect::Fatal { reason } => return Err(fatal(&reason)),
         }
         Ok(())
+    }
+
+    /// Reads rows the engine asks for. A store that cannot be read ends the endpoint.
+    fn read(&self, read_id: ReadId, reads: Vec<Read>) {
+        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        self.scope.spawn(Box::pin(async move {
+            let message = match store.read(reads).await {
+                Ok(rows) => Message::Input(Input::Rows {
+                    read_id,
+                    rows: Box::new(rows),
+                }),
+                Err(failure) => Message::Ended(failure.into()),
+            };
+            // The driver may have ended meanwhile.
+            let _ = inbox.unbounded_send(message);
+        }));
     }
 
     fn transmit(&self, transmit: Transmit) {
@@ -404,10 +426,30 @@ impl Driver {
         let address = canonical_address(membership, &self.local_id);
         let (state, detail) = match status {
             ConversationStatus::Recovered => ("ready", None),
-            ConversationStatus::Unavailable { reason } => ("unavailable", Some(reason.to_string())),
+            ConversationStatus::Recovering { reason } => ("unavailable", Some(reason.to_string())),
         };
         self.observer.tell_progress(&json!({
             "kind": "conversation", "address": address, "state": state, "detail": detail,
+        }));
+    }
+
+    fn show_stall(&self, id: &ConversationId, stall: &Stall) {
+        let Some(membership) = self.membership_of(id) else {
+            return;
+        };
+        let waiting_for = match stall.waiting_for {
+            WaitingFor::Signatures => "signatures",
+            WaitingFor::Votes => "votes",
+            WaitingFor::Answers => "answers",
+            WaitingFor::ReanchorVotes => "reanchor-votes",
+        };
+        let members = stall.members.iter().filter_map(|member| membership.card(member));
+        let members: Vec<_> = members
+            .map(|card| conclave_conversation::address::agent_address(card.agent_name()))
+            .collect();
+        self.observer.tell_progress(&json!({
+            "kind": "stalled", "address": canonical_address(membership, &self.local_id),
+            "waitingFor": waiting_for, "members": members, "behindAnother": stall.behind_another,
         }));
     }
 
@@ -419,7 +461,7 @@ impl Driver {
                 let names = view.membership.names().into_iter();
                 let (state, detail) = match view.status {
                     ConversationStatus::Recovered => ("ready", None),
-                    ConversationStatus::Unavailable { reason } => ("unavailable", Some(reason.to_string())),
+                    ConversationStatus::Recovering { reason } => ("unavailable", Some(reason.to_string())),
                 };
                 json!({
                     "address": canonical_address(view.membership, &self.local_id),
@@ -500,7 +542,6 @@ fn send_failure(error: &SendError) -> Failure {
         SendError::TooManyUnfinished => failure("certification-unavailable").retryable(),
         SendError::NotAMember
         | SendError::MembershipDiffers
-        | SendError::Unavailable(_)
         | SendError::NotSealable
         | SendError::Stopped(_) => failure("certification-unavailable"),
     }

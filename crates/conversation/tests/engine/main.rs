@@ -5,6 +5,8 @@ mod certification;
 mod crashes;
 mod delivering;
 mod deviating;
+mod reanchoring;
+mod recovering;
 mod sending;
 mod starting;
 mod watching;

@@ -76,7 +76,10 @@ impl MergeEvidence {
 
     fn require_candidate(&self, reads: &ReadSet) -> Result<(), Refusal> {
         let candidates = reads.below::<ReanchorRow>(&self.conversation_key())?;
-        if candidates.iter().any(|row| row.anchor_hash == self.evidence.subject_id) {
+        if candidates
+            .iter()
+            .any(|row| row.anchor_hash == self.evidence.subject_id)
+        {
             Ok(())
         } else {
             Err(Refusal::InvalidInput("the vote's re-anchor is not staged"))

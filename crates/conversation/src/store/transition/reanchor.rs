@@ -32,14 +32,20 @@ pub struct StageReanchor {
 impl StageReanchor {
     pub(super) fn reads(&self) -> Vec<Read> {
         let mut reads = position_reads(&self.candidate);
-        reads.extend(self.locked.iter().map(|locked| staged_read(&self.candidate, locked)));
+        reads.extend(
+            self.locked
+                .iter()
+                .map(|locked| staged_read(&self.candidate, locked)),
+        );
         reads
     }
 
     pub(super) fn decide(&self, reads: &ReadSet) -> Result<Decision, Refusal> {
         let candidate = &self.candidate;
         if candidate.canonical_completed_reanchor.is_some() {
-            return Err(Refusal::InvalidInput("a candidate is not completed before it is voted for"));
+            return Err(Refusal::InvalidInput(
+                "a candidate is not completed before it is voted for",
+            ));
         }
         let of_scope = candidates(reads, candidate)?
             .into_iter()
@@ -249,7 +255,9 @@ impl RestartEmpty {
                 && row.selected_record_hash.is_none()
         };
         if !genesis(&self.anchor) || !genesis(&self.expected) {
-            return Err(Refusal::InvalidInput("an empty conversation has a genesis anchor"));
+            return Err(Refusal::InvalidInput(
+                "an empty conversation has a genesis anchor",
+            ));
         }
         if reads.get::<MembershipRow>(&self.membership.key())?.as_ref() != Some(&self.membership) {
             return Err(Refusal::Conflict("the conversation has another membership"));
@@ -332,7 +340,10 @@ fn require_selected(reads: &ReadSet, reanchor: &ReanchorRow) -> Result<Conversat
 /// The transition names exactly what is locked at the selected head.
 fn require_lock(reads: &ReadSet, reanchor: &ReanchorRow, named: Option<&HeadLock>) -> Result<(), Refusal> {
     let held = reads.get::<ProposalLockRow>(&lock_key(reanchor))?;
-    let (held, named) = (held.map(|lock| lock.action_hash), named.map(|lock| &lock.action_hash));
+    let (held, named) = (
+        held.map(|lock| lock.action_hash),
+        named.map(|lock| &lock.action_hash),
+    );
     if held.as_ref() == named {
         Ok(())
     } else {
