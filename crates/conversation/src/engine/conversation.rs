@@ -1,6 +1,6 @@
 //! What the engine holds of one conversation.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use conclave_harness::{AgentId, RouterInstanceId};
 
@@ -85,6 +85,8 @@ pub(super) struct Conversation {
     pub(super) answering: BTreeMap<AgentId, Answering>,
     /// The record whose absence began the last run that a record began.
     pub(super) missed: Option<RecordHash>,
+    /// The members whose votes made an empty conversation ask again.
+    pub(super) missed_by: BTreeSet<AgentId>,
 }
 
 impl Conversation {
@@ -106,6 +108,7 @@ impl Conversation {
             candidates: Vec::new(),
             answering: BTreeMap::new(),
             missed: None,
+            missed_by: BTreeSet::new(),
         }
     }
 

@@ -163,7 +163,12 @@ impl Conversation {
         let anchored = self.anchored_instance();
         match shared.instance {
             // A foundation of another instance was taken.
-            Some(current) if current != anchored && self.is_recovered() => {
+            Some(current)
+                if current != anchored
+                    && self
+                        .run()
+                        .is_none_or(|run| run.reason == RecoveryReason::HistoryMissing) =>
+            {
                 let reason = RecoveryReason::RouterInstanceChanged { anchored, current };
                 self.begin_run(reason, None, shared, draft);
                 self.show_status(draft);

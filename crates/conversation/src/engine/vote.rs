@@ -182,7 +182,7 @@ impl Conversation {
             Subject::Action(action_hash) if self.folds.contains_key(&action_hash) => action_hash,
             Subject::Action(_) => return Err(Ignored::NoSubject),
             Subject::Record { record_hash, .. } => self.action_of(&record_hash).ok_or(Ignored::NoSubject)?,
-            Subject::Reanchor(_) => return Err(Ignored::NotRecovering),
+            Subject::Reanchor(_) => return self.on_vote_after_recovery(&evidence, shared, draft),
             Subject::CatchUp => return Err(Ignored::NoSubject),
         };
         self.take_evidence(action_hash, evidence, shared, draft)

@@ -7,6 +7,7 @@ mod delivering;
 mod deviating;
 mod reanchoring;
 mod recovering;
+mod restarts;
 mod sending;
 mod starting;
 mod watching;

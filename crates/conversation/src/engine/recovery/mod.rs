@@ -35,7 +35,7 @@ use super::input::TimerId;
 use super::run::Resume;
 use super::shared::Shared;
 use crate::certificates::{Subject, VerifiedEvidence, verify_evidence};
-use crate::values::{CatchUpRequest, DirectPacket, Plaintext, RecordHash};
+use crate::values::{ActionProposal, CatchUpRequest, DirectPacket, EvidenceStatement, Plaintext, RecordHash};
 
 pub(super) use self::answer::Answering;
 pub(super) use self::reanchor::{Candidate, reanchor_row};
@@ -75,6 +75,12 @@ pub(super) struct Run {
     resume: Option<Resume>,
     /// Whether the anchor was left in this run.
     left_anchor: bool,
+    /// The latest proposal of each member, with its place in the order of arrival. Nothing comes of it behind the fence; it
+    /// is judged when the fence goes, so that a member that recovers late locks what those before it locked, and not its own
+    /// post at the same head.
+    set_aside: BTreeMap<AgentId, (u64, ActionProposal)>,
+    /// The next place in that order.
+    arrivals: u64,
 }
 
 impl Run {
@@ -110,6 +116,8 @@ impl Conversation {
             prompted: BTreeSet::new(),
             resume,
             left_anchor: false,
+            set_aside: BTreeMap::new(),
+            arrivals: 0,
         };
         if let Recovery::Running(before) = &mut self.recovery {
             run.resume = run.resume.or(before.resume.take());
@@ -167,7 +175,10 @@ impl Conversation {
                     Subject::CatchUp => Err(Ignored::NoSubject),
                 }
             }
-            Plaintext::Packet(DirectPacket::ActionProposal(_)) => Err(Ignored::NotRecovered),
+            Plaintext::Packet(DirectPacket::ActionProposal(proposal)) => {
+                self.set_aside(sender, *proposal);
+                Err(Ignored::NotRecovered)
+            }
             Plaintext::Packet(DirectPacket::ActionCertifiedRecord(record)) => {
                 self.on_successor(*record, shared, draft)
             }
@@ -187,6 +198,18 @@ impl Conversation {
         }
     }
 
+    fn set_aside(&mut self, sender: AgentId, proposal: ActionProposal) {
+        let Some(run) = self.run_mut() else { return };
+        match run.set_aside.get(&sender) {
+            // A resend keeps the place of the first.
+            Some((_, held)) if *held == proposal => {}
+            _ => {
+                run.set_aside.insert(sender, (run.arrivals, proposal));
+                run.arrivals += 1;
+            }
+        }
+    }
+
     /// A verified record that is certified elsewhere and unknown here: the conversation missed something.
     ///
     /// Each record begins one run at most, so that a fork, which takes more than `f` faulty members, cannot begin them
@@ -197,6 +220,27 @@ impl Conversation {
             self.begin_run(RecoveryReason::HistoryMissing, None, shared, draft);
             self.show_status(draft);
         }
+    }
+
+    /// A vote to re-anchor, in a conversation that is recovered. It counts for nothing; but its member holds a record, so an
+    /// empty conversation that began again without it asks once more.
+    pub(super) fn on_vote_after_recovery(
+        &mut self,
+        vote: &VerifiedEvidence,
+        shared: &mut Shared,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), Ignored> {
+        let EvidenceStatement::ReanchorVote(statement) = vote.statement() else {
+            return Err(Ignored::NotRecovering);
+        };
+        let of_it = statement.reanchor.membership_hash == *self.membership.hash();
+        let is_new = of_it && self.head.is_none() && *vote.signer() != shared.local_id;
+        if !is_new || !self.missed_by.insert(*vote.signer()) {
+            return Err(Ignored::NotRecovering);
+        }
+        self.begin_run(RecoveryReason::HistoryMissing, None, shared, draft);
+        self.show_status(draft);
+        Ok(())
     }
 
     /// The head or the anchor moved: what was held for the position goes, and the next one is asked about.
@@ -237,6 +281,14 @@ impl Conversation {
         };
         if let Some(locked) = self.locked {
             self.evaluate(locked, shared, draft);
+        }
+        let mut set_aside: Vec<_> = run.set_aside.into_iter().collect();
+        set_aside.sort_by_key(|(_, (place, _))| *place);
+        for (sender, (_, proposal)) in set_aside {
+            if self.is_recovered() && self.locked.is_none() {
+                // A proposal that is none here is ignored, as it was before.
+                let _ = self.on_proposal(sender, proposal, shared, draft);
+            }
         }
         if self.is_recovered() {
             self.resume_open_proposal(&pending, shared, draft);
