@@ -25,8 +25,12 @@ struct RpcTypes;
 impl prost_build::ServiceGenerator for RpcTypes {
     fn generate(&mut self, service: prost_build::Service, buffer: &mut String) {
         let module = to_snake(&service.name);
-        writeln!(buffer, "/// The RPCs of `{}.{}`.\npub mod {module} {{", service.package, service.proto_name)
-            .expect("writing to a string");
+        writeln!(
+            buffer,
+            "/// The RPCs of `{}.{}`.\npub mod {module} {{",
+            service.package, service.proto_name
+        )
+        .expect("writing to a string");
         for method in service.methods {
             let kind = match (method.client_streaming, method.server_streaming) {
                 (false, false) => "Unary",
@@ -68,7 +72,10 @@ fn to_camel(name: &str) -> String {
     name.split('_')
         .map(|word| {
             let mut letters = word.chars();
-            letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
+            letters
+                .next()
+                .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
+                .unwrap_or_default()
         })
         .collect()
 }
@@ -79,7 +86,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let descriptors = protox::compile(FILES, ["."])?;
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    fs::write(out.join("descriptors.binpb"), prost::Message::encode_to_vec(&descriptors))?;
+    fs::write(
+        out.join("descriptors.binpb"),
+        prost::Message::encode_to_vec(&descriptors),
+    )?;
     prost_build::Config::new()
         .bytes(["."])
         .service_generator(Box::new(RpcTypes))

@@ -1,5 +1,8 @@
 #![forbid(unsafe_code)]
-#![allow(missing_docs, reason = "the .proto files carry the documentation of the generated types")]
+#![allow(
+    missing_docs,
+    reason = "the .proto files carry the documentation of the generated types"
+)]
 //! The wire types, generated from the `.proto` files beside this crate. A leaf: it depends on prost alone.
 //!
 //! - `xmtp.backend.v1`, as published, with the `xmtp.identity` and `xmtp.mls` types it imports;

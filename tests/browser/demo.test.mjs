@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { AgentWindow, launch } from "../support/browser.mjs";
 import { Deployment, temporaryFolder } from "../support/deployment.mjs";
+import { until } from "../support/until.mjs";
 
 let sequence = 0;
 /** A name nobody has taken yet. */
@@ -159,13 +160,10 @@ describe("the demo", () => {
   test("posts written by both at once are all certified, in one order", async () => {
     const [alice, bob] = await pair();
     await Promise.all([alice.say("from alice"), bob.say("from bob")]);
-    const order = await (async () => {
-      const { until } = await import("../support/until.mjs");
-      return until("three certified posts", async () => {
-        const posts = await alice.posts();
-        return posts.length === 3 && posts.every(({ stage }) => stage === "certified") && posts.map(({ text }) => text);
-      });
-    })();
+    const order = await until("three certified posts", async () => {
+      const posts = await alice.posts();
+      return posts.length === 3 && posts.every(({ stage }) => stage === "certified") && posts.map(({ text }) => text);
+    });
     assert.deepEqual([...order].sort(), ["first", "from alice", "from bob"]);
     await bob.holds(order);
   });
@@ -191,6 +189,47 @@ describe("the demo", () => {
     assert.deepEqual(await alice.posts(), []);
   });
 
+  test("who reads further up is left there, who is at the end stays there, and a failure is in view", async () => {
+    const [alice, bob] = await pair();
+    const texts = ["first"];
+    for (let number = 0; number < 8; number += 1) {
+      await alice.say(`post ${number}`);
+      texts.push(`post ${number}`);
+    }
+    await bob.holds(texts);
+    await alice.holds(texts);
+    await alice.page.evaluate(() => window.scrollTo(0, 0));
+    await bob.say("while alice reads");
+    await alice.holds([...texts, "while alice reads"]);
+    assert.equal(await alice.page.evaluate(() => window.scrollY), 0);
+    await bob.holds([...texts, "while alice reads"]);
+    const isInView = (element) => {
+      const { top, bottom } = element.getBoundingClientRect();
+      return top >= 0 && bottom <= window.innerHeight;
+    };
+    assert.equal(await bob.page.getByTestId("post-submit").evaluate(isInView), true);
+    await bob.say("x".repeat(32_769));
+    await bob.alert();
+    assert.equal(await bob.page.getByRole("alert").evaluate(isInView), true);
+  });
+
+  test("a link that is cut in the middle of a character opens the agent all the same", async () => {
+    const alice = await agent("alice");
+    await alice.page.goto("about:blank");
+    await alice.page.goto(`${deployment.url}/?agent=${alice.name}#agent:%E0%A4%A`);
+    await alice.isOpen();
+    assert.equal(await alice.page.getByTestId("dismiss").count(), 0);
+  });
+
+  test("a second click on an agent's name opens it once", async () => {
+    const alice = await agent("alice");
+    await alice.page.getByTestId("leave").click();
+    await alice.page.getByTestId("remembered-agent").dblclick();
+    await alice.isOpen();
+    assert.equal(await alice.page.evaluate(() => document.activeElement.id), "members");
+    assert.equal(await alice.page.getByTestId("dismiss").count(), 0);
+  });
+
   // CONV-G18
   test("the same agent in a second window of one browser is refused while the first lives", async () => {
     const context = await profile();
@@ -201,7 +240,7 @@ describe("the demo", () => {
     await page.getByRole("alert").waitFor();
     assert.match(await page.getByRole("alert").textContent(), /another (page|tab|window)/i);
     await first.page.close();
-    await page.reload();
+    await page.getByTestId("name-submit").click();
     await new AgentWindow(page, name).isOpen();
   });
 });

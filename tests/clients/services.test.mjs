@@ -48,7 +48,7 @@ describe("the other services", () => {
     assert.match(routerInstanceId, /^rti_[A-Za-z0-9_-]{22}$/);
     const status = await client.operator.getStatus({});
     assert.equal(status.routerInstanceId, routerInstanceId);
-    assert.equal(status.shardCount, 1);
+    assert.equal(status.shardCount, 16);
     let named;
     const group = envelopes.groupId();
     await client.publish.publish(

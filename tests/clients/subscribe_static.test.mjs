@@ -6,7 +6,7 @@ import { Code, connect, failure } from "../support/clients.mjs";
 import { Deployment } from "../support/deployment.mjs";
 import * as envelopes from "../support/envelopes.mjs";
 
-for (const shards of [1, 4]) {
+for (const shards of [1, 16]) {
   describe(`a static stream over ${shards} topic shard(s)`, () => {
     let deployment;
     let client;

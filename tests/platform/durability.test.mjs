@@ -36,7 +36,7 @@ async function withState(body) {
 }
 
 describe("durability", () => {
-  for (const shards of [1, 4]) {
+  for (const shards of [1, 16]) {
     // API-202, API-222, API-224, API-287, API-288, API-289
     test(`a runtime killed under load loses and repeats nothing, over ${shards} shard(s)`, async () => {
       await withState((state) => withDeployment({ state, shards }, async (deployment, client) => {

@@ -37,7 +37,7 @@ export class Deployment {
    * `shards`: how many topic shards; `state`: a folder that outlives the deployment (a fresh one otherwise);
    * `port`: 0 for a free one; `variables`: worker variables; `testBuild`: the worker with its test-only features.
    */
-  static async start({ shards = 1, state, port = 0, variables = {}, testBuild = false } = {}) {
+  static async start({ shards = 16, state, port = 0, variables = {}, testBuild = false } = {}) {
     const deployment = new Deployment();
     const where = state ? ["--state", state] : ["--fresh"];
     const flags = ["--port", String(port), "--shards", String(shards), "--no-build", ...where];

@@ -8,6 +8,7 @@
 //! | `transport` | gRPC-Web over `fetch`: calls, the feed, publishing |
 //! | `failure` | typed failures on their way to JavaScript |
 //! | `observer` | what JavaScript hears without asking |
+//! | `short_map` | a map of a few entries, small to download |
 //! | `platform` | the browser's globals, time and chance |
 //!
 //! It holds no rule of a conversation and none of the wire: those are the engine's and `conclave-grpc-web`'s.
@@ -17,6 +18,7 @@ mod exports;
 mod failure;
 mod observer;
 mod platform;
+mod short_map;
 mod store;
 mod transport;
 

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { abortable } from "./abort.js";
 import { Broadcast } from "./broadcast.js";
 import type { Core } from "./conclave_web_client.js";
@@ -70,9 +71,14 @@ export class Endpoint {
    * @throws {@link OpenError}, {@link StoreError}, or the signal's reason.
    */
   static async open(options: OpenOptions): Promise<Endpoint> {
-    const { name, registryKey, admissionToken, storageName, signal, wasm } = options;
+    const { name, admissionToken, storageName, signal, wasm } = options;
     const url = deployment(options.url);
-    if (typeof name !== "string" || name === "") throw new OpenError("invalid-options", "`name` is missing");
+    const registryKey = encodeRegistryKey(options.registryKey);
+    for (const [option, value] of Object.entries({ name, admissionToken, storageName })) {
+      if (typeof value !== "string" && (value !== undefined || option === "name")) {
+        throw new OpenError("invalid-options", `\`${option}\` is not a string`);
+      }
+    }
     signal?.throwIfAborted();
     const module = await abortable(loadCore(wasm), signal);
 
@@ -205,6 +211,13 @@ function deployment(url: string | URL): string {
     throw new OpenError("invalid-options", "`url` must begin with https: or http:");
   }
   return parsed.origin + parsed.pathname.replace(/\/+$/, "");
+}
+
+/** A thumbprint URI as it is, a key as its canonical JSON. */
+function encodeRegistryKey(key: OpenOptions["registryKey"]): string | undefined {
+  if (key === undefined || typeof key === "string") return key;
+  const { crv, kty, x } = key;
+  return JSON.stringify({ crv, kty, x });
 }
 
 /** The content as JSON text; the module checks it against its schema. */

@@ -35,6 +35,7 @@ export type {
   ConversationProgress,
   ConversationState,
   Delivery,
+  Ed25519Jwk,
   GroupAddress,
   HistoryEntry,
   JsonValue,

@@ -180,6 +180,14 @@ export interface ConversationProgress {
 /** Something an onlooker may want to show. Nothing of an application should depend on it. */
 export type Progress = PostProgress | ConnectionProgress | ConversationProgress;
 
+/** An Ed25519 public key (RFC 8037). */
+export interface Ed25519Jwk {
+  readonly kty: "OKP";
+  readonly crv: "Ed25519";
+  /** base64url of 32 bytes. */
+  readonly x: string;
+}
+
 /** How to open an endpoint. */
 export interface OpenOptions {
   /** Where the deployment answers, such as `https://conclave.example`. */
@@ -187,10 +195,10 @@ export interface OpenOptions {
   /** The agent's name. It is registered at first use and belongs to this store's key from then on. */
   readonly name: string;
   /**
-   * The thumbprint URI of the Registry's key (`urn:ietf:params:oauth:jwk-thumbprint:sha-256:…`). Without it the first
-   * key seen is pinned.
+   * The Registry's key, or its thumbprint URI (`urn:ietf:params:oauth:jwk-thumbprint:sha-256:…`); another is refused.
+   * Without it the first key seen is pinned.
    */
-  readonly registryKey?: string;
+  readonly registryKey?: string | Ed25519Jwk;
   /** Required where the deployment guards registration. */
   readonly admissionToken?: string;
   /** Name of the IndexedDB database. By default it follows from the deployment's origin and the agent's name. */

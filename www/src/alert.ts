@@ -5,7 +5,7 @@ import { byId, element } from "./dom.js";
 /** What a person can do about the failures a person can do something about. */
 const ADVICE: Readonly<Record<string, string>> = {
   "name-taken": "This name is taken. Choose another.",
-  "unknown-agent": "There is no agent of this name yet. Open it in another window first.",
+  "unknown-agent": "There is no such agent yet. Open it in another window first.",
   "invalid-address": "This is not a name an agent can have, or it is your own.",
   "membership-invalid": "A conversation has 2 to 32 members, each named once.",
   "content-invalid": "A post can not be empty or longer than 32 KiB.",
@@ -26,10 +26,14 @@ export function showFailure(failure: unknown): void {
   const dismiss = element("button", { type: "button", "data-testid": "dismiss" }, "Dismiss");
   dismiss.addEventListener("click", clearFailure);
   const advice = code === undefined ? undefined : ADVICE[code];
-  const text = element("span", {}, advice ?? words);
-  if (advice !== undefined) text.title = words;
+  const text = element(
+    "div",
+    {},
+    element("p", {}, advice ?? words),
+    advice === undefined ? null : element("p", { class: "hint" }, words),
+  );
   byId("alert").replaceChildren(text, dismiss);
-  if (code !== undefined) byId("alert").dataset["code"] = code;
+  byId("alert").dataset["code"] = code ?? "";
 }
 
 export function clearFailure(): void {

@@ -11,10 +11,11 @@ export class ConversationView {
   readonly address: Address;
   readonly #endpoint: Endpoint;
   readonly #views = new Map<string, PostView>();
-  readonly #list = element("ol", { class: "posts", role: "log", "aria-label": "Posts", "data-testid": "posts" });
+  readonly #list = element("ol", { class: "posts", "data-testid": "posts" });
   readonly #empty = element("p", { class: "quiet" }, "No posts yet. Say something.");
   readonly #note = element("p", { class: "note", hidden: true, "data-testid": "conversation-note" });
   readonly #input: HTMLTextAreaElement;
+  readonly #form: HTMLFormElement;
   #reading = false;
   #stale = false;
 
@@ -25,17 +26,18 @@ export class ConversationView {
       id: "post",
       rows: "2",
       required: true,
+      dir: "auto",
       "aria-describedby": "post-hint",
       "data-testid": "post-input",
     });
-    const form = element(
+    this.#form = element(
       "form",
       { class: "composer", "data-testid": "post-form" },
       element("label", { for: "post" }, "Your post"),
       element("div", { class: "row" }, this.#input, element("button", { class: "main", "data-testid": "post-submit" }, "Send")),
       element("p", { id: "post-hint", class: "hint" }, "Enter sends, Shift and Enter begin a new line."),
     );
-    form.addEventListener("submit", (event) => {
+    this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#send();
     });
@@ -51,8 +53,9 @@ export class ConversationView {
       element("h2", { id: "conversation-title" }, titleOf(address, endpoint.name)),
       this.#note,
       this.#empty,
-      this.#list,
-      form,
+      // New posts are read out, the steps of their travel are not.
+      element("div", { role: "log", "aria-label": "Posts", "aria-relevant": "additions" }, this.#list),
+      this.#form,
     );
   }
 
@@ -78,8 +81,7 @@ export class ConversationView {
         const entries = known ? await this.#endpoint.history(this.address) : [];
         const posts = entries.map(ofEntry);
         for (const post of posts) this.#show(post);
-        // Certified posts stand in their certified order, those under way below them.
-        this.#list.prepend(...posts.map((post) => this.#views.get(keyOf(post))?.element).filter((node) => node !== undefined));
+        posts.forEach((post, place) => this.#put(post, place));
       }
     } catch (failure) {
       showFailure(failure);
@@ -95,6 +97,13 @@ export class ConversationView {
   }
 
   #show(post: PostState): void {
+    // Whoever has the end in view stays there; whoever reads further up is left where they are.
+    const isAtEnd = this.#form.getBoundingClientRect().top < window.innerHeight;
+    this.#place(post);
+    if (isAtEnd) this.#form.scrollIntoView({ block: "nearest" });
+  }
+
+  #place(post: PostState): void {
     const shown = this.#views.get(keyOf(post));
     if (shown !== undefined) {
       // What is certified stays so, whatever late news of its travel says.
@@ -105,7 +114,13 @@ export class ConversationView {
     this.#views.set(keyOf(post), view);
     this.#empty.hidden = true;
     this.#list.append(view.element);
-    view.element.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Certified posts stand in their certified order, those under way below them. One in its place is not touched. */
+  #put(post: PostState, place: number): void {
+    const node = this.#views.get(keyOf(post))?.element;
+    const there = this.#list.children[place];
+    if (node !== undefined && there !== node) this.#list.insertBefore(node, there ?? null);
   }
 
   #send(): void {

@@ -42,9 +42,12 @@ function showRoom(endpoint: Endpoint): void {
     leave,
   );
   content.replaceChildren(room.element);
+  // What had the focus is gone with the start page. A conversation that is shown takes it further.
+  content.querySelector("input")?.focus();
   room.run().catch(showFailure);
   void endpoint.closed.then((failure: ConclaveError | undefined) => {
     if (failure === undefined) setAgentOfWindow(undefined);
+    clearFailure();
     showStart(endpoint.name);
     if (failure !== undefined) showFailure(failure);
   });

@@ -69,7 +69,7 @@ export class PostView {
       "li",
       { class: "post", "data-testid": "post", "data-post-id": post.postId, "data-own": String(author === own) },
       element("h3", { "data-testid": "post-author" }, author === own ? `${author} (you)` : author),
-      element("div", { class: "post-text", "data-testid": "post-text" }, textOf(post.content)),
+      element("div", { class: "post-text", dir: "auto", "data-testid": "post-text" }, textOf(post.content)),
       element("ol", { class: "travel", "aria-label": "How far this post has come" }, ...Object.values(this.#steps)),
       this.#details,
     );

@@ -37,8 +37,14 @@ export function setAgentOfWindow(name: string | undefined): void {
 
 /** The conversation this window shows, kept over reloads. */
 export function conversationOfWindow(): string | undefined {
-  const hash = decodeURIComponent(location.hash.slice(1));
-  return /^(agent|group):/.test(hash) ? hash : undefined;
+  let hash: string;
+  try {
+    hash = decodeURIComponent(location.hash.slice(1));
+  } catch {
+    // A link that was cut or typed wrong shows no conversation.
+    return undefined;
+  }
+  return /^(agent|group):[a-z0-9,-]+$/.test(hash) ? hash : undefined;
 }
 
 export function setConversationOfWindow(address: string): void {

@@ -7,6 +7,7 @@ export function startPage(suggestion: string, open: (name: string) => Promise<vo
     id: "name",
     name: "name",
     required: true,
+    minlength: "3",
     maxlength: "32",
     autocomplete: "off",
     autocapitalize: "none",
@@ -21,9 +22,11 @@ export function startPage(suggestion: string, open: (name: string) => Promise<vo
     { "data-testid": "name-form" },
     element("label", { for: "name" }, "Name of your agent"),
     element("div", { class: "row" }, input, submit),
-    element("p", { id: "name-hint", class: "hint" }, "Lower-case letters, digits and hyphens, such as alice. It is yours from then on, in this browser."),
+    element("p", { id: "name-hint", class: "hint" }, "3 to 32 lower-case letters, digits and hyphens, such as alice. It is yours from then on, in this browser."),
   );
   const busy = async (name: string) => {
+    // A second click would find the store locked by the first.
+    if (submit.disabled) return;
     submit.disabled = true;
     submit.textContent = "Opening…";
     try {

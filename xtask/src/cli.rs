@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{children, dev, doctor, parts, requirements, test, tools::Tools, workspace::Workspace};
+use crate::{children, dev, doctor, parts, requirements, sim, test, tools::Tools, workspace::Workspace};
 
 /// Builds, runs and tests Conclave. Start with `cargo xtask dev`.
 #[derive(Debug, Parser)]
@@ -17,6 +17,7 @@ use crate::{children, dev, doctor, parts, requirements, test, tools::Tools, work
         cargo xtask dev                  serve the worker, the client and the site on http://127.0.0.1:8787\n  \
         cargo xtask test                 run every layer of tests, as CI does\n  \
         cargo xtask test unit            run only what needs neither a runtime nor a browser\n  \
+        cargo xtask sim backend          look for faults under faults, seed by seed\n  \
         cargo xtask doctor               say what this machine has and lacks\n\n\
         What is missing (the wasm target, Node, npm packages) is installed on the way, from package registries only, and\n\
         kept below node_modules/ and target/. Progress goes to standard error."
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Build(BuildArguments),
     /// List every requirement with the tests that hold it; fail on one without.
     Requirements(RequirementsArguments),
+    /// Simulate, with everything that can go wrong, replayable from a seed.
+    Sim(SimArguments),
     /// Say what this machine has and lacks, and how a running deployment is.
     Doctor(DoctorArguments),
     /// Become another program that ends with the one that started it.
@@ -155,6 +158,42 @@ pub(crate) struct RequirementsArguments {
     pub(crate) missing: bool,
 }
 
+/// What is simulated.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Simulated {
+    /// The backend: its objects, Workers and clients.
+    Backend,
+}
+
+/// `cargo xtask sim`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask sim backend                                 seeds that once failed, then seeds 1 to 2000\n  \
+    cargo xtask sim backend --seeds 1..20000 --shards 16    more of them, on 16 shards\n  \
+    cargo xtask sim backend --replay 42                     one seed again, with everything that happened\n  \
+    cargo xtask sim backend --bug pages-cached              plant a bug: it must be found\n\n\
+    Stops at the first seed that fails, with what does not hold and the command that replays it.")]
+pub(crate) struct SimArguments {
+    /// What to simulate.
+    #[arg(value_enum)]
+    pub(crate) simulated: Simulated,
+    /// The seeds to run, both ends included [default: 1..2000].
+    #[arg(long, value_name = "A..B", conflicts_with = "replay")]
+    pub(crate) seeds: Option<String>,
+    /// Run one seed and print its whole history.
+    #[arg(long, value_name = "SEED")]
+    pub(crate) replay: Option<u64>,
+    /// The shard count [default: drawn from each seed].
+    #[arg(long, value_name = "N")]
+    pub(crate) shards: Option<u32>,
+    /// The faults that may happen: all, none, or names joined by commas [default: all].
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) faults: Option<String>,
+    /// Plant a bug, by its name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bug: Option<String>,
+}
+
 /// `cargo xtask doctor`
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -202,6 +241,11 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
             }
         }
         Command::Requirements(arguments) => requirements::run(&workspace, &arguments)?,
+        Command::Sim(arguments) => {
+            if !sim::run(&workspace, &arguments)? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
         Command::Doctor(arguments) => doctor::run(&workspace, &arguments)?,
         // Carried out above.
         Command::Exec(_) => {}

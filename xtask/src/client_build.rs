@@ -107,6 +107,7 @@ fn wasm(workspace: &Workspace, dist: &Path, debug: bool) -> anyhow::Result<()> {
     let compiled = WasmCrate {
         package: "conclave-web-client",
         features: &[],
+        profile: "client",
         debug,
     }
     .compile(workspace.root())?;

@@ -13,6 +13,7 @@ mod doctor;
 mod parts;
 mod progress;
 mod requirements;
+mod sim;
 mod site_build;
 mod stamp;
 mod test;

@@ -12,6 +12,9 @@ use crate::{
     workspace::Workspace,
 };
 
+/// The descriptor set of the wire types, in the target folder.
+const DESCRIPTORS: &str = "descriptors.binpb";
+
 /// How parts are built.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -33,6 +36,7 @@ pub(crate) fn build(
     options: Options,
 ) -> anyhow::Result<()> {
     let _turn = take_turn(workspace)?;
+    write_descriptors(workspace)?;
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     if wanted(Part::Worker) {
         worker(workspace, options)?;
@@ -45,6 +49,13 @@ pub(crate) fn build(
     }
     progress::step("built");
     Ok(())
+}
+
+/// Writes the descriptor set of the wire types, from which the tests' clients make their types at run time.
+fn write_descriptors(workspace: &Workspace) -> anyhow::Result<()> {
+    let path = workspace.target().join(DESCRIPTORS);
+    fs::write(&path, conclave_proto::FILE_DESCRIPTOR_SET)
+        .with_context(|| format!("writing {}", path.display()))
 }
 
 /// Builds the worker for tests, beside the real one.

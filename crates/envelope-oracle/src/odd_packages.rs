@@ -6,11 +6,14 @@ use crate::{
     random::Random,
 };
 
+/// Farther from now than the longest run takes, because openmls judges lifetimes by its own clock.
+const FAR_SECONDS: u64 = 10_000_000;
+
 /// A key package with some of its fields set to values that bend or break a rule.
 #[must_use]
 pub fn draw(random: &mut Random, now_seconds: u64) -> Vec<u8> {
     let mut package = Package {
-        source: lifetime(NOW, now_seconds + 1_000_000),
+        source: lifetime(NOW, now_seconds + FAR_SECONDS),
         ..Package::sound()
     };
     for _ in 0..random.below(3) {
@@ -50,8 +53,13 @@ fn bend(package: &mut Package, random: &mut Random, now_seconds: u64) {
                 .clone()
         }
         8 => {
-            // Far enough from now that both sides judge the same.
-            let times = [0, NOW, now_seconds - 1000, now_seconds + 1000, u64::MAX];
+            let times = [
+                0,
+                NOW,
+                now_seconds - FAR_SECONDS,
+                now_seconds + FAR_SECONDS,
+                u64::MAX,
+            ];
             package.source = lifetime(*random.pick(&times), *random.pick(&times));
         }
         9 => package.wrong_leaf_signature = true,

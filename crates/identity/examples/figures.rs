@@ -18,8 +18,10 @@ const ROUNDS: usize = 31;
 fn log_of(entries: usize) -> (Log, IdentityUpdate) {
     let owner = Account::new(1);
     let inbox = inbox_id::derive(&owner.identifier(), 0);
-    let mut log = Log::default();
-    log.max_identity_entries = u32::MAX;
+    let mut log = Log {
+        max_identity_entries: u32::MAX,
+        ..Log::default()
+    };
     let mut updates = vec![update(&inbox, 1, &[Step::Create(&owner, 0)])];
     for seconds in 2..=u64::try_from(entries).unwrap_or(0) + 1 {
         let added = Installation::new(u8::try_from(seconds % 250).unwrap_or(0));

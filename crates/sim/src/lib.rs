@@ -1,2 +1,9 @@
 #![forbid(unsafe_code)]
 //! Deterministic simulation of the backend and of conversations, with faults, replayable from a seed.
+//!
+//! [`executor`] and [`random`] are the ground: one thread, virtual time, every choice drawn from the seed. [`backend`]
+//! simulates `topiclog`.
+
+pub mod backend;
+pub mod executor;
+pub mod random;

@@ -6,6 +6,9 @@ use conclave_proto::xmtp::backend::v1 as wire;
 
 use crate::routing::SHARD_COUNT_MAX;
 
+/// How many shards a deployment is born with when `CONCLAVE_SHARDS` does not say.
+const DEFAULT_SHARD_COUNT: u32 = 16;
+
 /// The identifier of a deployment whose operator names none.
 pub const DEFAULT_IDENTIFIER: &str = "conclave-local";
 /// The longest identifier, in bytes (CONF-002).
@@ -62,7 +65,7 @@ impl Default for Configuration {
     fn default() -> Self {
         Self {
             identifier: DEFAULT_IDENTIFIER.to_owned(),
-            shard_count: 1,
+            shard_count: DEFAULT_SHARD_COUNT,
             limits: Limits::default(),
             retention: RetentionSeconds::default(),
             keepalive_interval_ms: DEFAULT_KEEPALIVE_INTERVAL_MS,

@@ -3,7 +3,7 @@
 //! Deliveries come from the engine in the order of local commits and stay until they are acknowledged. A subscriber reads
 //! them from the first on, so that a new one gets the backlog, then what is new, without a gap or a repetition.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::task::{Poll, Waker};
 
 use conclave_conversation::engine::Delivery;
@@ -21,8 +21,8 @@ pub(crate) struct SubscriptionId(u64);
 /// Unacknowledged deliveries and their reader.
 #[derive(Debug, Default)]
 pub(crate) struct Deliveries {
-    /// By delivery sequence.
-    unacknowledged: BTreeMap<u64, Delivery>,
+    /// Ascending by sequence.
+    unacknowledged: VecDeque<Delivery>,
     reader: Option<Reader>,
     subscriptions: u64,
     is_closed: bool,
@@ -66,8 +66,11 @@ impl Deliveries {
         let Some(reader) = self.reader.as_mut().filter(|reader| reader.id == id) else {
             return Poll::Ready(None);
         };
-        if let Some((sequence, delivery)) = self.unacknowledged.range(reader.next..).next() {
-            reader.next = sequence + 1;
+        let next = self
+            .unacknowledged
+            .partition_point(|delivery| delivery.delivery_sequence < reader.next);
+        if let Some(delivery) = self.unacknowledged.get(next) {
+            reader.next = delivery.delivery_sequence + 1;
             return Poll::Ready(Some(delivery.clone()));
         }
         if self.is_closed {
@@ -79,14 +82,22 @@ impl Deliveries {
 
     /// A remote post is there.
     pub(crate) fn add(&mut self, delivery: Delivery) {
-        self.unacknowledged.insert(delivery.delivery_sequence, delivery);
+        let sequence = delivery.delivery_sequence;
+        // The engine gives them in this order; one it gives again is here already.
+        if self
+            .unacknowledged
+            .back()
+            .is_none_or(|last| last.delivery_sequence < sequence)
+        {
+            self.unacknowledged.push_back(delivery);
+        }
         self.wake();
     }
 
     /// The host accepted a delivery.
     pub(crate) fn acknowledged(&mut self, token: &DeliveryToken) {
         self.unacknowledged
-            .retain(|_, delivery| delivery.delivery_token != *token);
+            .retain(|delivery| delivery.delivery_token != *token);
     }
 
     /// No more will come. What is there is still read.

@@ -1,49 +1,24 @@
-//! Opening an endpoint, and what its owner holds of it.
+//! What the owner of an open endpoint holds of it.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 
 use conclave_conversation::address::{AddressError, Destination};
-use conclave_conversation::engine::{
-    Context, Delivery, Engine, Local, OpenError as EngineOpenError, RequestId, SendRequest, history,
-};
+use conclave_conversation::engine::{Delivery, RequestId, SendRequest, history};
 use conclave_conversation::values::{Content, ContentPart, DeliveryToken};
-use conclave_harness::{AgentCard, AgentName, PublicKey, WireVersions};
-use futures_channel::{mpsc, oneshot};
-use futures_util::future::try_join_all;
+use conclave_harness::{AgentCard, WireVersions};
+use futures_channel::oneshot;
 use serde::Serialize;
 
 use super::deliveries::{AlreadyListening, Deliveries, SubscriptionId};
-use super::driver::{Driver, Message, Pending, watch_store};
-use super::identity::Identity;
-use super::invitations::run_invitations;
+use super::driver::Message;
 use super::owner_reads;
 use super::progress::{PostProgress, ProgressTracker};
 use super::registry::{Registry, RegistryError};
 use crate::failure::{Failure, Operation, corrupt};
-use crate::observer::Observer;
-use crate::platform::{
-    chance::BrowserRandomness,
-    scope::{Scope, spawn},
-    timer,
-};
+use crate::platform::{queue, scope};
 use crate::store::{IndexedDbStore, StoreFailure};
-use crate::transport::{Deployment, run_feed};
-
-/// How to open an endpoint.
-pub(crate) struct OpenOptions {
-    /// The deployment's address, without a trailing slash.
-    pub(crate) url: String,
-    /// The agent's name.
-    pub(crate) name: String,
-    /// The thumbprint URI of the Registry's key, where it is known.
-    pub(crate) registry_key: Option<String>,
-    /// For a deployment that guards registration.
-    pub(crate) admission_token: Option<String>,
-    /// The database's name.
-    pub(crate) storage_name: Option<String>,
-}
 
 /// What the driver and the handle both see.
 pub(super) struct Shared {
@@ -56,6 +31,16 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    pub(super) fn new(progress: ProgressTracker, open_posts: Vec<PostProgress>) -> Self {
+        Shared {
+            deliveries: RefCell::default(),
+            progress: RefCell::new(progress),
+            open_posts: RefCell::new(open_posts),
+            is_closed: Cell::new(false),
+            closing: RefCell::default(),
+        }
+    }
+
     /// The endpoint has ended.
     pub(super) fn close(&self) {
         self.is_closed.set(true);
@@ -74,117 +59,31 @@ impl Shared {
 /// An open endpoint.
 pub(crate) struct Handle {
     card: AgentCard,
-    registry_key: PublicKey,
     registry: Rc<Registry>,
     store: Rc<IndexedDbStore>,
     shared: Rc<Shared>,
-    inbox: mpsc::UnboundedSender<Message>,
+    inbox: queue::Sender<Message>,
     requests: Cell<u64>,
 }
 
-/// Opens the store, the agent and the engine, and starts.
-pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Handle, Failure> {
-    let name: AgentName = options.name.parse().map_err(|error| {
-        Failure::new(
-            Operation::Open,
-            "invalid-options",
-            format!("the name \"{}\": {error}", options.name),
-        )
-    })?;
-    let deployment = Deployment::new(options.url.clone());
-    let store_name = options
-        .storage_name
-        .unwrap_or_else(|| format!("conclave {} {name}", options.url));
-    let (store, taken) = IndexedDbStore::open(&store_name).await?;
-    let store = Rc::new(store);
-    let registry = Registry::open(
-        deployment.clone(),
-        Rc::clone(&store),
-        options.registry_key.as_deref(),
-    )
-    .await?;
-    let registry = Rc::new(registry);
-    let identity = Identity::open(&deployment, &store, &registry, &name, options.admission_token).await?;
-
-    let rows = store.load().await?;
-    let local = Local::new(identity.card.clone(), identity.key, *registry.signer());
-    let context = Context {
-        now_ms: timer::now_ms(),
-        randomness: &mut BrowserRandomness,
-    };
-    let (engine, step) = Engine::open(local, &rows, context).map_err(|error| engine_failure(&error))?;
-    let tracker = ProgressTracker::open(identity.card.agent_id(), &rows);
-    drop(rows);
-
-    let (inbox, messages) = mpsc::unbounded();
-    let (feed, feed_commands) = mpsc::unbounded();
-    let (invitations, invitation_envelopes) = mpsc::unbounded();
-    let shared = Rc::new(Shared {
-        deliveries: RefCell::default(),
-        open_posts: RefCell::new(tracker.pictures(|id| {
-            engine
-                .conversations()
-                .map(|view| view.membership)
-                .find(|held| held.conversation_id() == id)
-        })),
-        progress: RefCell::new(tracker),
-        is_closed: Cell::new(false),
-        closing: RefCell::default(),
-    });
-    let mut driver = Driver {
-        engine,
-        store: Rc::clone(&store),
-        deployment: deployment.clone(),
-        shared: Rc::clone(&shared),
-        observer: Rc::new(observer),
-        scope: Scope::new(),
-        inbox: inbox.clone(),
-        feed,
-        invitations,
-        local_id: identity.card.agent_id(),
-        local_key: identity.card.public_key(),
-        pending: Pending::default(),
-    };
-    driver.carry_out(step).await?;
-
-    let tell = {
-        let inbox = inbox.clone();
-        move |message| {
-            // A driver that has ended takes nothing more.
-            let _ = inbox.unbounded_send(message);
-        }
-    };
-    driver.scope.spawn(Box::pin(watch_store(taken, inbox.clone())));
-    let tell_feed = tell.clone();
-    let tell_feed = move |event| tell_feed(Message::Feed(event));
-    driver
-        .scope
-        .spawn(Box::pin(run_feed(deployment, feed_commands, tell_feed)));
-    let tell_invitation = tell.clone();
-    let tell_invitation = move |looked| tell_invitation(Message::Invitation(looked));
-    let invitations = run_invitations(Rc::clone(&registry), invitation_envelopes, tell_invitation);
-    driver.scope.spawn(Box::pin(invitations));
-    if !identity.is_new {
-        let registry = Rc::clone(&registry);
-        driver.scope.spawn(Box::pin(async move {
-            if let Err(failure) = registry.check_signer().await {
-                tell(Message::Ended(failure));
-            }
-        }));
-    }
-    spawn(Box::pin(driver.run(messages)));
-    Ok(Handle {
-        registry_key: *registry.signer(),
-        card: identity.card,
-        registry,
-        store,
-        shared,
-        inbox,
-        requests: Cell::new(0),
-    })
-}
-
 impl Handle {
+    pub(super) fn new(
+        card: AgentCard,
+        registry: Rc<Registry>,
+        store: Rc<IndexedDbStore>,
+        shared: Rc<Shared>,
+        inbox: queue::Sender<Message>,
+    ) -> Self {
+        Handle {
+            card,
+            registry,
+            store,
+            shared,
+            inbox,
+            requests: Cell::new(0),
+        }
+    }
+
     /// The local agent's id.
     pub(crate) fn agent_id(&self) -> String {
         self.card.agent_id().to_string()
@@ -200,15 +99,14 @@ impl Handle {
         let destination =
             Destination::parse(to, self.card.agent_name()).map_err(|error| address_failure(&error))?;
         let content = parse_content(content)?;
-        let cards = try_join_all(
-            destination
-                .others()
-                .iter()
-                .map(|name| self.registry.card_named(name)),
-        )
-        .await
-        .map_err(|error| registry_failure(&error))?;
-        let cards: Vec<AgentCard> = cards.into_iter().flatten().collect();
+        let mut lookups: Vec<scope::Pending<'_, Result<Option<AgentCard>, RegistryError>>> = Vec::new();
+        for name in destination.others() {
+            lookups.push(Box::pin(self.registry.card_named(name)));
+        }
+        let mut cards: Vec<AgentCard> = Vec::new();
+        for card in scope::all(lookups).await {
+            cards.extend(card.map_err(|error| registry_failure(&error))?);
+        }
         let membership = destination
             .resolve(&self.card, &WireVersions::history(), |name| {
                 cards.iter().find(|card| card.agent_name() == name).cloned()
@@ -321,7 +219,12 @@ impl Handle {
                     let message = failure.to_string();
                     Failure::new(Operation::History, "persistence-failed", message).because(failure.into())
                 })?;
-        let read = history::read(&rows, &conversation, &self.registry_key, &WireVersions::history());
+        let read = history::read(
+            &rows,
+            &conversation,
+            self.registry.signer(),
+            &WireVersions::history(),
+        );
         Ok(read.map_err(|corruption| corruption.to_string()).transpose())
     }
 
@@ -353,7 +256,7 @@ impl Handle {
 
     fn tell(&self, message: Message) {
         // A driver that has ended drops the message, and with it whatever waits for an answer.
-        let _ = self.inbox.unbounded_send(message);
+        self.inbox.send(message);
     }
 }
 
@@ -379,16 +282,6 @@ fn registry_failure(error: &RegistryError) -> Failure {
         RegistryError::Store(failure) => {
             Failure::new(Operation::Send, "persistence-failed", error.to_string())
                 .because(failure.clone().into())
-        }
-    }
-}
-
-fn engine_failure(error: &EngineOpenError) -> Failure {
-    match error {
-        EngineOpenError::Identity(_) => Failure::new(Operation::Open, "identity", error.to_string()),
-        EngineOpenError::Corrupt(_) => corrupt(error.to_string()),
-        EngineOpenError::OutboxTooOld { .. } => {
-            Failure::new(Operation::Store, "outbox-too-old", error.to_string())
         }
     }
 }

@@ -5,12 +5,10 @@ use std::rc::Rc;
 
 use conclave_conversation::engine::{Input, InvitationDelivered};
 use conclave_harness::{AgentCard, EncodedSignedMessage};
-use futures_channel::mpsc;
-use futures_util::StreamExt as _;
 
 use super::registry::{Registry, RegistryError};
 use crate::failure::Failure;
-use crate::platform::{chance, timer::Delay};
+use crate::platform::{chance, queue, timer::Delay};
 use crate::transport::{BackOff, FeedEnvelope};
 
 /// What became of an envelope of the feed of invitations.
@@ -24,7 +22,7 @@ pub(super) enum Looked {
 /// Runs until the sender of envelopes is dropped.
 pub(super) async fn run_invitations(
     registry: Rc<Registry>,
-    mut envelopes: mpsc::UnboundedReceiver<FeedEnvelope>,
+    mut envelopes: queue::Receiver<FeedEnvelope>,
     tell: impl Fn(Looked),
 ) {
     while let Some(envelope) = envelopes.next().await {

@@ -14,9 +14,13 @@ mod driver;
 mod handle;
 mod identity;
 mod invitations;
+mod opening;
 mod owner_reads;
+mod pending;
 mod progress;
 mod registry;
+mod views;
 
 pub(crate) use deliveries::SubscriptionId;
-pub(crate) use handle::{Handle, OpenOptions, open};
+pub(crate) use handle::Handle;
+pub(crate) use opening::{OpenOptions, open};

@@ -1,7 +1,5 @@
 //! Where each post is, as an onlooker sees it. Pure: it watches what the engine commits and says, and decides nothing.
 
-use std::collections::BTreeMap;
-
 use conclave_conversation::address::{agent_address, canonical_address};
 use conclave_conversation::engine::Stage;
 use conclave_conversation::membership::Membership;
@@ -14,6 +12,8 @@ use conclave_conversation::values::{
 };
 use conclave_harness::AgentId;
 use serde::Serialize;
+
+use crate::short_map::ShortMap;
 
 /// How far a post has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -46,7 +46,7 @@ pub(crate) struct PostProgress {
 }
 
 /// Names one post.
-type PostKey = (ConversationId, AgentId, PostId);
+pub(super) type PostKey = (ConversationId, AgentId, PostId);
 
 #[derive(Clone, Debug)]
 struct Tracked {
@@ -61,7 +61,7 @@ struct Tracked {
 #[derive(Debug)]
 pub(crate) struct ProgressTracker {
     local: AgentId,
-    posts: BTreeMap<PostKey, Tracked>,
+    posts: ShortMap<PostKey, Tracked>,
 }
 
 impl ProgressTracker {
@@ -69,7 +69,7 @@ impl ProgressTracker {
     pub(crate) fn open(local: AgentId, rows: &Snapshot) -> Self {
         let mut tracker = ProgressTracker {
             local,
-            posts: BTreeMap::new(),
+            posts: ShortMap::default(),
         };
         // Rows that do not decode are the engine's to refuse; here they are only not shown.
         let intents = rows.rows::<PostIntentRow>().unwrap_or_default();
@@ -173,8 +173,8 @@ impl ProgressTracker {
         membership_of: impl Fn(&ConversationId) -> Option<&'a Membership>,
     ) -> Vec<PostProgress> {
         self.posts
-            .keys()
-            .filter_map(|key| self.draw(key, membership_of(&key.0)?))
+            .iter()
+            .filter_map(|(key, _)| self.draw(key, membership_of(&key.0)?))
             .collect()
     }
 
@@ -220,14 +220,17 @@ impl ProgressTracker {
 
     fn see(&mut self, intent: &PostIntent, is_genesis: bool) -> Option<PostKey> {
         let key = (intent.conversation_id, intent.author_agent_id, intent.post_id);
-        let tracked = self.posts.entry(key).or_insert_with(|| Tracked {
-            content: intent.content.clone(),
-            is_genesis,
-            stage: PostStage::Recorded,
-            signed_by: Vec::new(),
-            stored_by: Vec::new(),
-        });
-        tracked.is_genesis |= is_genesis;
+        if self.posts.get(&key).is_none() {
+            let tracked = Tracked {
+                content: intent.content.clone(),
+                is_genesis: false,
+                stage: PostStage::Recorded,
+                signed_by: Vec::new(),
+                stored_by: Vec::new(),
+            };
+            self.posts.insert(key, tracked);
+        }
+        self.posts.get_mut(&key)?.is_genesis |= is_genesis;
         Some(key)
     }
 }

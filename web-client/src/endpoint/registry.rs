@@ -1,7 +1,6 @@
 //! The Registry as an endpoint uses it: whose key is pinned at first use, and whose verified cards are kept for ever.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use conclave_conversation::store::Key;
@@ -12,6 +11,7 @@ use conclave_proto::conclave::registry::v1::{
 };
 
 use crate::failure::{Failure, Operation, corrupt};
+use crate::short_map::ShortMap;
 use crate::store::IndexedDbStore;
 use crate::transport::{CallError, Deployment};
 
@@ -39,7 +39,7 @@ pub(crate) struct Registry {
     deployment: Deployment,
     store: Rc<IndexedDbStore>,
     signer: PublicKey,
-    cards: RefCell<BTreeMap<AgentId, AgentCard>>,
+    cards: RefCell<ShortMap<AgentId, AgentCard>>,
 }
 
 impl Registry {
@@ -67,7 +67,7 @@ impl Registry {
                     "the Registry's key is malformed",
                 )
             })?;
-        if expected.is_some_and(|expected| expected != key.thumbprint_uri()) {
+        if expected.is_some_and(|expected| !names_key(expected, &key)) {
             return Err(untrusted("the Registry's key is not the given one"));
         }
         if !is_pinned {
@@ -104,9 +104,9 @@ impl Registry {
         let known = self
             .cards
             .borrow()
-            .values()
-            .find(|card| card.agent_name() == name)
-            .cloned();
+            .iter()
+            .find(|(_, card)| card.agent_name() == name)
+            .map(|(_, card)| card.clone());
         if known.is_some() {
             return Ok(known);
         }
@@ -161,11 +161,16 @@ impl Registry {
     }
 }
 
+/// Whether a thumbprint URI, or the canonical JSON of a key, is that of `key`.
+fn names_key(expected: &str, key: &PublicKey) -> bool {
+    expected == key.thumbprint_uri() || expected.as_bytes() == key.jwk().to_canonical_bytes()
+}
+
 async fn pinned_cards(
     store: &IndexedDbStore,
     signer: &PublicKey,
-) -> Result<BTreeMap<AgentId, AgentCard>, Failure> {
-    let mut cards = BTreeMap::new();
+) -> Result<ShortMap<AgentId, AgentCard>, Failure> {
+    let mut cards = ShortMap::default();
     for bytes in store.local_below(CARD).await? {
         let card = verify(&bytes, signer).ok_or_else(|| corrupt("a pinned card does not verify"))?;
         cards.insert(card.agent_id(), card);
@@ -205,4 +210,22 @@ pub(super) fn unreachable_registry(error: &CallError) -> Failure {
 
 fn untrusted(message: &str) -> Failure {
     Failure::new(Operation::Open, "registry-untrusted", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_named_by_its_thumbprint_or_by_itself() {
+        let key_of = |byte| conclave_harness::AgentKey::from_seed([byte; 32]).public_key();
+        let key = key_of(1);
+        assert!(names_key(&key.thumbprint_uri(), &key));
+        assert!(names_key(
+            &String::from_utf8_lossy(&key.jwk().to_canonical_bytes()),
+            &key
+        ));
+        assert!(!names_key(&key_of(2).thumbprint_uri(), &key));
+        assert!(!names_key("", &key));
+    }
 }

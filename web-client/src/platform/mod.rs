@@ -4,6 +4,7 @@
 pub(crate) mod abort;
 pub(crate) mod chance;
 pub(crate) mod globals;
+pub(crate) mod queue;
 pub(crate) mod scope;
 pub(crate) mod timer;
 

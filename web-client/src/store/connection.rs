@@ -7,14 +7,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use conclave_conversation::store::Key;
 use futures_channel::oneshot;
-use js_sys::{Array, Function, Uint8Array};
+use js_sys::{Array, Function};
 use wasm_bindgen::prelude::*;
 use web_sys::{Event, IdbDatabase, IdbOpenDbRequest, IdbRequest, IdbTransaction};
 
 use super::failure::{StoreFailure, StoreFault};
-use super::keys;
+use super::requests::{Change, Lookup, PendingLookup, Rows, write};
 use crate::platform::{describe, exception_name, globals};
 
 #[wasm_bindgen]
@@ -31,25 +30,6 @@ extern "C" {
         options: &JsValue,
     ) -> Result<IdbTransaction, JsValue>;
 }
-
-/// One read inside a transaction, by the name of an object store.
-pub(super) enum Lookup {
-    /// The row at this key.
-    Row(&'static str, Key),
-    /// Every row whose key begins with these parts; all of them for the empty key.
-    Below(&'static str, Key),
-}
-
-/// One change inside a transaction.
-pub(super) enum Change {
-    /// Store the bytes at the key.
-    Put(&'static str, Key, Vec<u8>),
-    /// Remove the row at the key.
-    Delete(&'static str, Key),
-}
-
-/// The rows one lookup found.
-pub(super) type Rows = Vec<(Key, Vec<u8>)>;
 
 /// Whether a transaction may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -275,71 +255,6 @@ impl Drop for Handlers {
     }
 }
 
-/// The requests of one lookup: its values, and for a range its keys.
-struct PendingLookup {
-    key: Option<Key>,
-    values: IdbRequest,
-    keys: Option<IdbRequest>,
-}
-
-impl PendingLookup {
-    fn issue(transaction: &IdbTransaction, lookup: Lookup) -> Result<Self, JsValue> {
-        match lookup {
-            Lookup::Row(store, key) => {
-                let values = transaction.object_store(store)?.get(&keys::to_js(&key))?;
-                Ok(PendingLookup {
-                    key: Some(key),
-                    values,
-                    keys: None,
-                })
-            }
-            Lookup::Below(store, prefix) => {
-                let (store, range) = (transaction.object_store(store)?, keys::range_below(&prefix)?);
-                let values = store.get_all_with_key(&range)?;
-                let keys = Some(store.get_all_keys_with_key(&range)?);
-                Ok(PendingLookup {
-                    key: None,
-                    values,
-                    keys,
-                })
-            }
-        }
-    }
-
-    fn last_request(&self) -> &IdbRequest {
-        self.keys.as_ref().unwrap_or(&self.values)
-    }
-
-    fn answer(&self) -> Result<Rows, StoreFailure> {
-        let values = self.values.result().map_err(failure)?;
-        match (&self.key, &self.keys) {
-            (Some(_), _) if values.is_undefined() => Ok(Vec::new()),
-            (Some(key), _) => Ok(vec![(key.clone(), keys::bytes_from_js(&values)?)]),
-            (None, Some(keys)) => Array::from(&keys.result().map_err(failure)?)
-                .iter()
-                .zip(Array::from(&values).iter())
-                .map(|(key, value)| Ok((keys::from_js(&key)?, keys::bytes_from_js(&value)?)))
-                .collect(),
-            (None, None) => Ok(Vec::new()),
-        }
-    }
-}
-
-fn write(transaction: &IdbTransaction, changes: Vec<Change>) -> Result<(), StoreFailure> {
-    for change in changes {
-        match change {
-            Change::Put(store, key, bytes) => transaction.object_store(store).and_then(|store| {
-                store.put_with_key(&Uint8Array::from(bytes.as_slice()), &keys::to_js(&key))
-            }),
-            Change::Delete(store, key) => transaction
-                .object_store(store)
-                .and_then(|store| store.delete(&keys::to_js(&key))),
-        }
-        .map_err(failure)?;
-    }
-    Ok(())
-}
-
 /// Waits for an opening; a database that did not exist gets its object stores in the same transaction.
 async fn opened(request: IdbOpenDbRequest, stores: &[&'static str]) -> Result<IdbDatabase, StoreFailure> {
     let (done, answer) = oneshot::channel();
@@ -396,7 +311,8 @@ fn transaction_failure(transaction: &IdbTransaction) -> StoreFailure {
     }
 }
 
-fn failure(thrown: JsValue) -> StoreFailure {
+/// What a thrown value says of the database.
+pub(super) fn failure(thrown: JsValue) -> StoreFailure {
     StoreFailure::new(
         StoreFault::of_exception(exception_name(&thrown).as_deref()),
         describe(&thrown),

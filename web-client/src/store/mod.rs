@@ -13,6 +13,7 @@ mod connection;
 mod failure;
 mod keys;
 mod lock;
+mod requests;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -25,9 +26,10 @@ use conclave_conversation::store::{
 use futures_channel::oneshot;
 use wasm_bindgen_futures::JsFuture;
 
-use connection::{Change, Connection, Lookup, Mode};
+use connection::{Connection, Mode};
 pub(crate) use failure::{StoreFailure, StoreFault};
 use lock::StoreLock;
+use requests::{Change, Lookup};
 
 use crate::platform::{globals, scope::spawn};
 

@@ -4,7 +4,7 @@
 //! A stream that breaks is opened again from the last positions, so that nothing is skipped; so is one whose set of feeds
 //! grows. When the Router's instance changes every position starts over.
 
-use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,13 +16,12 @@ use conclave_proto::xmtp::backend::v1::{
     Cursor, ServerEnvelope, SubscribeStaticRequest, SubscribeStaticResponse, Topic, TopicQuery,
     client_envelope, subscribe_static_response::Response, subscription_service::SubscribeStatic,
 };
-use futures_channel::mpsc;
-use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 
 use super::BackOff;
 use super::call::{CallError, Deployment, MessageStream};
-use crate::platform::{chance, timer::Delay};
+use crate::platform::{chance, queue, timer::Delay};
+use crate::short_map::ShortMap;
 
 /// How long a stream may be silent before its server has said how often it gives a sign of life.
 const SILENCE_BEFORE_START: Duration = Duration::from_secs(30);
@@ -83,7 +82,7 @@ pub(crate) enum FeedEvent {
 /// Reads until the sender of commands is dropped.
 pub(crate) async fn run_feed(
     deployment: Deployment,
-    mut commands: mpsc::UnboundedReceiver<FeedCommand>,
+    mut commands: queue::Receiver<FeedCommand>,
     tell: impl Fn(FeedEvent),
 ) {
     let (mut plan, mut back_off) = (Plan::default(), BackOff::default());
@@ -97,7 +96,7 @@ pub(crate) async fn run_feed(
                 });
                 let mut delay = Delay::new(back_off.next_delay(chance::unit_interval()));
                 loop {
-                    match select(commands.next(), &mut delay).await {
+                    match select(pin!(commands.next()), &mut delay).await {
                         Either::Left((Some(command), _)) => drop(plan.take(command)),
                         Either::Left((None, _)) => return,
                         Either::Right(_) => break,
@@ -121,7 +120,7 @@ enum Ended {
 /// One connection, from asking for it to its end.
 async fn read(
     deployment: &Deployment,
-    commands: &mut mpsc::UnboundedReceiver<FeedCommand>,
+    commands: &mut queue::Receiver<FeedCommand>,
     plan: &mut Plan,
     back_off: &mut BackOff,
     tell: &impl Fn(FeedEvent),
@@ -144,7 +143,7 @@ async fn read(
             None => return Ended::Closed,
         }
     }
-    while let Ok(command) = commands.try_recv() {
+    while let Some(command) = commands.try_next() {
         plan.take(command);
     }
     let mut stream = match deployment.server_stream::<SubscribeStatic>(&plan.request()).await {
@@ -171,7 +170,7 @@ async fn read(
 /// Reads an open stream to its end, or until something else is to be read.
 async fn follow(
     stream: &mut MessageStream<SubscribeStatic>,
-    commands: &mut mpsc::UnboundedReceiver<FeedCommand>,
+    commands: &mut queue::Receiver<FeedCommand>,
     plan: &mut Plan,
     back_off: &mut BackOff,
     instance: RouterInstanceId,
@@ -179,8 +178,8 @@ async fn follow(
 ) -> Ended {
     let mut silence = SILENCE_BEFORE_START;
     loop {
-        let next = std::pin::pin!(stream.next());
-        let event = select(select(next, commands.next()), Delay::new(silence)).await;
+        let (next, command) = (pin!(stream.next()), pin!(commands.next()));
+        let event = select(select(next, command), Delay::new(silence)).await;
         match event {
             Either::Left((Either::Left((Ok(message), _)), _)) => {
                 back_off.reset();
@@ -226,7 +225,7 @@ async fn ask_for_instance(deployment: &Deployment) -> Result<RouterInstanceId, C
 struct Plan {
     instance: Option<RouterInstanceId>,
     /// By topic.
-    feeds: BTreeMap<Vec<u8>, Place>,
+    feeds: ShortMap<Vec<u8>, Place>,
 }
 
 #[derive(Debug)]
@@ -239,7 +238,7 @@ impl Plan {
     /// Takes a command. True when an open stream no longer reads what is wanted.
     fn take(&mut self, command: FeedCommand) -> bool {
         match command {
-            FeedCommand::Watch { topic, .. } if self.feeds.contains_key(&topic) => false,
+            FeedCommand::Watch { topic, .. } if self.feeds.get(&topic).is_some() => false,
             FeedCommand::Watch { feed, topic, after } => {
                 self.feeds.insert(topic, Place { feed, after });
                 true
@@ -291,7 +290,7 @@ impl Plan {
     fn accept_one(&mut self, envelope: ServerEnvelope, instance: RouterInstanceId) -> Option<FeedEnvelope> {
         let meta = envelope.meta?;
         let position = meta.cursor?.sequence_id;
-        let place = self.feeds.get_mut(meta.topic?.topic.as_ref())?;
+        let place = self.feeds.get_mut(&meta.topic?.topic.to_vec())?;
         if position <= place.after {
             return None;
         }

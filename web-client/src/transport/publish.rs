@@ -18,9 +18,7 @@ use super::call::{CallError, Deployment};
 
 /// One attempt. Never fails: whatever happens is an outcome the engine has a rule for.
 ///
-/// The envelope and its invitations are one atomic publish. A deployment that cannot publish over several shards at once
-/// is given the invitations first and the envelope last, each by itself: the attempt counts as accepted when all were, and
-/// a repetition of any is the same publish again (API-222).
+/// The envelope and its invitations are one atomic publish (API-220), and a repetition is the same publish again (API-222).
 pub(crate) async fn publish(deployment: &Deployment, transmit: Transmit) -> SendOutcome {
     let message = &transmit.message;
     let topic = ConversationTopic::of(&transmit.conversation_id);
@@ -33,21 +31,7 @@ pub(crate) async fn publish(deployment: &Deployment, transmit: Transmit) -> Send
         .collect();
     envelopes.push(envelope.clone());
 
-    let together = publish_envelopes(deployment, envelopes.clone(), &expected).await;
-    let published = match together {
-        Err(error) if error.status.code == Code::Unimplemented && envelopes.len() > 1 => {
-            let mut last = Err(error);
-            for envelope in envelopes {
-                last = publish_envelopes(deployment, vec![envelope], &expected).await;
-                if last.is_err() {
-                    break;
-                }
-            }
-            last
-        }
-        published => published,
-    };
-    match published {
+    match publish_envelopes(deployment, envelopes, &expected).await {
         Err(error) => outcome_of_failure(&error, &expected),
         Ok(Published {
             metas,

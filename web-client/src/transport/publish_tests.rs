@@ -79,6 +79,7 @@ fn a_refusal_of_another_router_instance_is_its_restart() {
     );
 }
 
+// API-284
 #[test]
 fn only_a_stated_refusal_of_the_message_is_final() {
     let failed = |code, is_stated| CallError {
@@ -86,10 +87,12 @@ fn only_a_stated_refusal_of_the_message_is_final() {
         is_stated,
         router_instance: None,
     };
-    assert_eq!(
-        outcome_of_failure(&failed(Code::InvalidArgument, true), &instance(1)),
-        SendOutcome::MessageInvalid
-    );
+    for code in [Code::InvalidArgument, Code::OutOfRange, Code::Unimplemented] {
+        assert_eq!(
+            outcome_of_failure(&failed(code, true), &instance(1)),
+            SendOutcome::MessageInvalid
+        );
+    }
     for unknown in [
         failed(Code::InvalidArgument, false),
         failed(Code::Unavailable, true),

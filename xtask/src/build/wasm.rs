@@ -33,6 +33,8 @@ pub(crate) struct WasmCrate<'a> {
     pub(crate) package: &'a str,
     /// Cargo features to switch on.
     pub(crate) features: &'a [&'a str],
+    /// The cargo profile it is compiled with when not unoptimised.
+    pub(crate) profile: &'a str,
     /// Compile unoptimised.
     pub(crate) debug: bool,
 }
@@ -56,7 +58,7 @@ impl WasmCrate<'_> {
             TARGET,
         ]);
         if !self.debug {
-            cargo.arg("--release");
+            cargo.args(["--profile", self.profile]);
         }
         if !self.features.is_empty() {
             cargo.arg("--features").arg(self.features.join(","));
@@ -68,7 +70,7 @@ impl WasmCrate<'_> {
         if !status.success() {
             bail!("{} does not compile for {TARGET}", self.package);
         }
-        let profile = if self.debug { "debug" } else { "release" };
+        let profile = if self.debug { "debug" } else { self.profile };
         let module = self.package.replace('-', "_") + ".wasm";
         Ok(target.join(TARGET).join(profile).join(module))
     }

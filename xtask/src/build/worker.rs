@@ -67,6 +67,7 @@ pub(crate) fn worker(root: &Path, options: WorkerOptions) -> anyhow::Result<Work
     let compiled = WasmCrate {
         package: "conclave-edge",
         features,
+        profile: "release",
         debug: options.debug,
     }
     .compile(root)?;

@@ -17,7 +17,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The crates that exist as wasm only.
+/// The crates whose code is mostly wasm's: linted for it. What they have of native tests runs with all others.
 const WASM_PACKAGES: &[&str] = &["conclave-edge", "conclave-web-client"];
 
 /// Runs the layer. With a filter, only the tests themselves.
@@ -97,7 +97,6 @@ fn requirements(workspace: &Workspace) -> Counts {
 
 /// The tests of every native crate: by nextest where it is installed, which runs them side by side.
 fn crates(workspace: &Workspace, filter: Option<&str>) -> anyhow::Result<Counts> {
-    let excluded = WASM_PACKAGES.iter().flat_map(|package| ["--exclude", package]);
     let has_nextest =
         children::output(Command::new("cargo-nextest").args(["nextest", "--version"])).is_some();
     if !has_nextest {
@@ -105,7 +104,6 @@ fn crates(workspace: &Workspace, filter: Option<&str>) -> anyhow::Result<Counts>
         let mut command = cargo(workspace);
         command
             .args(["test", "--quiet", "--no-fail-fast", "--workspace"])
-            .args(excluded)
             .args(filter);
         return counted("cargo test", &mut command, Counts::of_cargo_line);
     }
@@ -120,14 +118,12 @@ fn crates(workspace: &Workspace, filter: Option<&str>) -> anyhow::Result<Counts>
             "--status-level=fail",
             "--workspace",
         ])
-        .args(excluded.clone())
         .args(filter);
     let mut counts = counted("cargo nextest", &mut command, Counts::of_nextest_line)?;
     progress::step("examples in the documentation");
     let mut command = cargo(workspace);
     command
         .args(["test", "--quiet", "--doc", "--no-fail-fast", "--workspace"])
-        .args(excluded)
         .args(filter);
     counts += counted("cargo test --doc", &mut command, Counts::of_cargo_line)?;
     Ok(counts)

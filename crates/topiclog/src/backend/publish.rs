@@ -1,6 +1,4 @@
-//! Publish: admission, then one call to the shard that holds its topics (contract section 3).
-
-use std::collections::BTreeSet;
+//! Publish: admission, then one call to the lowest shard that holds any of its topics (contract section 3).
 
 use bytes::Bytes;
 use conclave_envelope::{
@@ -24,10 +22,11 @@ impl<P: Platform> Backend<P> {
     pub(super) async fn publish(&self, message: Bytes, context: &CallContext) -> Result<Vec<u8>, Status> {
         let publish =
             AdmittedPublish::decode(message, &self.configuration.limits).map_err(|error| refusal(&error))?;
-        let shard = self.shard_of(&publish)?;
+        let shard = self.home_of(&publish);
         let request = StoreRequest {
             envelopes: publish.distinct().map(|(_, admitted)| to_new(admitted)).collect(),
             expected_router_instance: context.expected_router_instance.clone(),
+            ..StoreRequest::default()
         };
         if request.envelopes.is_empty() && request.expected_router_instance.is_none() {
             return Ok(wire::PublishResponse::default().encode_to_vec());
@@ -45,21 +44,12 @@ impl<P: Platform> Backend<P> {
             .map(|envelope_metas| wire::PublishResponse { envelope_metas }.encode_to_vec())
     }
 
-    /// The one shard that holds every topic of the publish. Shard 0 for a publish without envelopes.
-    fn shard_of(&self, publish: &AdmittedPublish) -> Result<u32, Status> {
-        let shards: BTreeSet<u32> = publish
-            .topics()
-            .iter()
-            .map(|topic| self.routing.shard_of(topic.as_bytes()))
-            .collect();
-        if shards.len() > 1 {
-            return Err(Status::unimplemented(format!(
-                "the topics of this publish lie on {} shards; a publish across shards is not served yet, and nothing \
-                 was stored",
-                shards.len()
-            )));
-        }
-        Ok(shards.first().copied().unwrap_or(0))
+    /// The lowest shard that holds any topic of the publish: it coordinates the others. Shard 0 for a publish without
+    /// envelopes.
+    fn home_of(&self, publish: &AdmittedPublish) -> u32 {
+        let topics = publish.topics();
+        let shards = topics.iter().map(|topic| self.routing.shard_of(topic.as_bytes()));
+        shards.min().unwrap_or(0)
     }
 }
 

@@ -4,7 +4,7 @@
 //! the shard has heard of is never used, because a restarted Sequencer may have been told already that the shard holds
 //! nothing of it (see [`crate::sequencer`]).
 
-use std::cell::RefCell;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use conclave_grpc_web::Status;
 use conclave_proto::conclave::internal::v1::{
@@ -13,6 +13,7 @@ use conclave_proto::conclave::internal::v1::{
 use conclave_sql::{Sql, SqlError, Value};
 use prost::Message as _;
 
+use super::holds::Transaction;
 use crate::{
     answer,
     planted::{Bug, has},
@@ -48,8 +49,13 @@ struct State {
     settled: bool,
     epoch: u64,
     held: Option<IdRange>,
+    /// The ids of publishes across shards that are decided and not known to be applied everywhere.
+    open: BTreeMap<Transaction, IdRange>,
     /// Raised with every change of what is reported.
     revision: u64,
+    /// Ids taken in advance, which is a bug.
+    #[cfg(feature = "planted-bugs")]
+    spare: Option<(IdRange, String)>,
     /// The allocator itself, where this is the only shard.
     local: Option<Allocator>,
 }
@@ -62,12 +68,14 @@ pub(super) struct Ids<P> {
 }
 
 impl<P: ObjectPlatform> Ids<P> {
-    pub(super) fn new(platform: P, shard: u32) -> Self {
+    /// `open` are the ids that decision records carry.
+    pub(super) fn new(platform: P, shard: u32, open: BTreeMap<Transaction, IdRange>) -> Self {
         Self {
             platform,
             shard,
             state: RefCell::new(State {
                 settled: true,
+                open,
                 ..State::default()
             }),
         }
@@ -75,6 +83,40 @@ impl<P: ObjectPlatform> Ids<P> {
 
     /// Asks for `count` ids. They are held until [`Ids::release`].
     pub(super) async fn allocate(&self, record: &BirthRecord, count: u32) -> Result<Allocation, Status> {
+        #[cfg(feature = "planted-bugs")]
+        if has(Bug::IdsTakenInAdvance) && count > 0 {
+            return self.allocate_in_advance(record, count).await;
+        }
+        self.ask(record, count).await
+    }
+
+    /// The planted bug: ids of an earlier call for a publish that arrived after it.
+    #[cfg(feature = "planted-bugs")]
+    async fn allocate_in_advance(&self, record: &BirthRecord, count: u32) -> Result<Allocation, Status> {
+        const SPARE: u32 = 64;
+        let spare = self.state.borrow_mut().spare.take();
+        let (first, last, router_instance) = match spare {
+            Some((range, instance)) if range.last - range.first + 1 >= u64::from(count) => {
+                (range.first, range.last, instance)
+            }
+            _ => {
+                let asked = self.ask(record, count + SPARE).await?;
+                let last = asked.first + u64::from(count + SPARE) - 1;
+                (asked.first, last, asked.router_instance)
+            }
+        };
+        let rest = IdRange {
+            first: first + u64::from(count),
+            last,
+        };
+        self.state.borrow_mut().spare = Some((rest, router_instance.clone()));
+        Ok(Allocation {
+            first,
+            router_instance,
+        })
+    }
+
+    async fn ask(&self, record: &BirthRecord, count: u32) -> Result<Allocation, Status> {
         let mut failure = Status::unavailable("no ids were allocated");
         for _ in 0..ALLOCATE_ATTEMPTS {
             let request = self.begin_call(record, count)?;
@@ -102,6 +144,26 @@ impl<P: ObjectPlatform> Ids<P> {
         let mut state = self.state.borrow_mut();
         state.held = None;
         state.revision += 1;
+    }
+
+    /// Holds the ids of a decided publish until [`Ids::close`].
+    pub(super) fn hold(&self, transaction: Transaction, ids: Option<IdRange>) {
+        let mut state = self.state.borrow_mut();
+        state.open.extend(ids.map(|ids| (transaction, ids)));
+        state.revision += 1;
+    }
+
+    /// A decided publish is applied everywhere, and its record is gone.
+    pub(super) fn close(&self, transaction: Transaction) {
+        let mut state = self.state.borrow_mut();
+        state.open.remove(&transaction);
+        state.revision += 1;
+    }
+
+    /// The number of this run of the shard.
+    pub(super) fn incarnation(&self) -> Result<u64, Status> {
+        self.ensure_incarnation()?;
+        Ok(self.state.borrow().incarnation)
     }
 
     /// Answers the Sequencer's question, and from here on ignores ids of an earlier epoch.
@@ -230,7 +292,7 @@ impl<P: ObjectPlatform> Ids<P> {
             incarnation: state.incarnation,
             call: state.call,
             settled: state.settled,
-            open: state.held.into_iter().collect(),
+            open: state.held.iter().chain(state.open.values()).copied().collect(),
             epoch: state.epoch,
             revision: state.revision,
         }

@@ -1,6 +1,9 @@
 //! A shard: stores and orders the topics of its slots, answers reads of them, and tells streams of what is new.
 //!
-//! - [`commit`]: the only writer of envelopes; `queue` and `rows` are its parts;
+//! - [`commit`]: the only writer of envelopes; `queue`, `batch` and `rows` are its parts;
+//! - [`coordinate`], [`participate`]: publishes across shards, from either side; `decide`, `finish` and
+//!   `prepared` are their steps and records, `holds` and `conditions` what they check;
+//! - `recover`: what the alarm does; [`retention`]: deleting what has expired;
 //! - `ids`: this shard's side of allocation;
 //! - `read`: pages, newest envelopes, heads;
 //! - `subscribers`: the streams;
@@ -9,10 +12,21 @@
 //! A shard never waits for a timer, so that it can sleep. Everything that leaves it (answers, calls, messages) is held
 //! by the platform until every write before it is durable.
 
+mod batch;
 mod commit;
+mod conditions;
+pub mod coordinate;
+mod decide;
+mod finish;
+mod holds;
 mod ids;
+pub mod participate;
+mod parts;
+mod prepared;
 pub mod queue;
 mod read;
+mod recover;
+pub mod retention;
 mod rows;
 mod schema;
 mod subscribers;
@@ -23,7 +37,7 @@ use bytes::Bytes;
 use conclave_grpc_web::Status;
 use conclave_proto::{
     conclave::{
-        internal::v1::{NewestRequest, PageRequest, PageResponse, StoredNewest},
+        internal::v1::{NewestRequest, PageRequest, PageResponse, ShardReport, StoredNewest},
         operator::v1::GetStatusResponse,
         router::v1::GetInstanceResponse,
     },
@@ -52,6 +66,10 @@ pub struct Shard<P: ObjectPlatform> {
     birth: Birth<P>,
     ids: ids::Ids<P>,
     commit: commit::Commit,
+    coordinator: coordinate::Coordinator,
+    participant: participate::Participant,
+    alarm: recover::Alarm,
+    retention: retention::Retention,
     subscribers: subscribers::Subscribers,
 }
 
@@ -68,10 +86,15 @@ impl<P: ObjectPlatform> Shard<P> {
         if index >= shard_count {
             return Err(OpenError::NoSuchShard { index, shard_count });
         }
+        let restored = recover::restore(platform.sql())?;
         Ok(Rc::new(Self {
-            ids: ids::Ids::new(platform.clone(), index),
+            ids: ids::Ids::new(platform.clone(), index, restored.open),
             routing: Routing::at_birth(shard_count),
-            commit: commit::Commit::default(),
+            commit: commit::Commit::new(restored.holds),
+            coordinator: coordinate::Coordinator::new(restored.decisions),
+            participant: participate::Participant::new(restored.prepared),
+            alarm: recover::Alarm::default(),
+            retention: restored.retention,
             subscribers: subscribers::Subscribers::default(),
             platform,
             index,
@@ -107,11 +130,14 @@ impl<P: ObjectPlatform> Shard<P> {
         self.subscribers.closed(socket);
     }
 
-    /// The alarm went off. A shard sets none yet.
-    pub async fn alarm(self: Rc<Self>) {}
+    /// The alarm went off: whatever a failure left unfinished is taken up again.
+    pub async fn alarm(self: Rc<Self>) {
+        self.recover().await;
+    }
 
     async fn dispatch(self: &Rc<Self>, method: &str, request: &[u8]) -> Result<Encoded, Status> {
         self.commit.check()?;
+        self.recover_at_first_touch();
         match method {
             "store" => self.store(request).await.map(|response| Encoded::of(&response)),
             "page" => self.page(request).await.map(|response| Encoded::of(&response)),
@@ -121,7 +147,11 @@ impl<P: ObjectPlatform> Shard<P> {
                 .answer(request)
                 .await
                 .map(|response| Encoded::of(&response)),
-            "report" => self.ids.report(request).map(|report| Encoded::of(&report)),
+            "report" => self.report(request).map(|report| Encoded::of(&report)),
+            "prepare" => self.prepare(request).await.map(|response| Encoded::of(&response)),
+            "apply" => self.apply(request).await.map(|response| Encoded::of(&response)),
+            "abort" => self.abort(request).map(|response| Encoded::of(&response)),
+            "outcome" => self.outcome(request).map(|response| Encoded::of(&response)),
             "instance" => self.instance().await.map(|response| Encoded::of(&response)),
             "status" => self.status().await.map(|response| Encoded::of(&response)),
             _ => Err(Status::unimplemented(format!("a shard has no method {method:?}"))),
@@ -160,6 +190,12 @@ impl<P: ObjectPlatform> Shard<P> {
             .map_err(|error| status::from_sql_error(&error))?
             .map(|results| StoredNewest { results })
             .ok_or_else(|| too_long(max_bytes))
+    }
+
+    /// Where this shard stands with its ids, for the Sequencer.
+    fn report(&self, request: &[u8]) -> Result<ShardReport, Status> {
+        self.flush_finished()?;
+        self.ids.report(request)
     }
 
     async fn instance(&self) -> Result<GetInstanceResponse, Status> {

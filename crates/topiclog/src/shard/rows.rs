@@ -53,6 +53,15 @@ pub(super) fn insert_topic(sql: &impl Sql, topic: &[u8]) -> Result<i64, SqlError
         .integer(0)
 }
 
+/// The row of a topic, made if there is none.
+pub(super) fn topic_id(sql: &impl Sql, topic: &[u8]) -> Result<i64, SqlError> {
+    let rows = sql.query("SELECT id FROM topic WHERE topic = ?", &[topic.into()])?;
+    match rows.first() {
+        Some(row) => row.integer(0),
+        None => insert_topic(sql, topic),
+    }
+}
+
 pub(super) fn insert(
     sql: &impl Sql,
     topic_id: i64,

@@ -4,14 +4,16 @@
 //! seek, and by hash within its topic, the idempotency key. The body is the last column, so that reading metadata never
 //! walks its pages. Nanoseconds are 8-byte big-endian blobs: they exceed what crosses as an integer.
 
+use super::{conditions, decide, prepared, retention};
 use crate::{birth, sequencer::allocator, storage::Migration};
 
-pub(super) const MIGRATIONS: &[Migration] = &[&[
-    birth::TABLE,
-    allocator::TABLE,
-    super::ids::TABLE,
-    "CREATE TABLE topic (id INTEGER PRIMARY KEY, topic BLOB NOT NULL UNIQUE)",
-    "CREATE TABLE envelope (
+pub(super) const MIGRATIONS: &[Migration] = &[
+    &[
+        birth::TABLE,
+        allocator::TABLE,
+        super::ids::TABLE,
+        "CREATE TABLE topic (id INTEGER PRIMARY KEY, topic BLOB NOT NULL UNIQUE)",
+        "CREATE TABLE envelope (
         seq INTEGER PRIMARY KEY,
         topic_id INTEGER NOT NULL,
         hash BLOB NOT NULL,
@@ -20,6 +22,14 @@ pub(super) const MIGRATIONS: &[Migration] = &[&[
         is_commit_or_proposal INTEGER NOT NULL,
         body BLOB NOT NULL
     )",
-    "CREATE UNIQUE INDEX envelope_by_topic ON envelope (topic_id, seq)",
-    "CREATE UNIQUE INDEX envelope_by_hash ON envelope (topic_id, hash)",
-]];
+        "CREATE UNIQUE INDEX envelope_by_topic ON envelope (topic_id, seq)",
+        "CREATE UNIQUE INDEX envelope_by_hash ON envelope (topic_id, hash)",
+    ],
+    &[
+        conditions::TABLE,
+        prepared::TABLE,
+        prepared::CLAIM_TABLE,
+        decide::TABLE,
+        retention::TABLE,
+    ],
+];

@@ -23,7 +23,7 @@ use conclave_sql::SqlError;
 use prost::Message as _;
 
 use super::{
-    commit::Fresh,
+    batch::Fresh,
     read::{self, PageBounds},
 };
 use crate::{

@@ -91,10 +91,33 @@ fn ids_whose_answer_was_lost_do_not_hold_the_boundary() {
     );
 }
 
+// API-203
+#[test]
+fn ids_that_arrive_after_the_sequencer_restarted_are_not_used_under_its_new_boundary() {
+    let world = World::new(4);
+    let group = group_on(&world, 0, 1);
+    world.say(&group, "warm");
+    world.on_call(|_, method| match method {
+        "allocate" => CallFate::HoldAnswer,
+        _ => CallFate::Answer,
+    });
+    let late = world.start(publish(&world.client(), vec![message(&group, "late")]));
+    world.settle();
+    world.crash(ObjectName::Sequencer);
+    world.without_faults();
+    let boundary = world.status().closed_allocation_boundary.expect("a boundary");
+    world.let_answers_go();
+    world.settle();
+    let stored = id_of(&late.take().expect("answered").expect("published")[0]);
+    assert!(stored > boundary, "{stored} under {boundary}");
+}
+
 /// One thing that happens to a deployment.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Publish(u32),
+    /// To two or more groups at once.
+    PublishTo(u8),
     CrashShard(u32),
     CrashSequencer,
     FailSync(u32),
@@ -106,6 +129,7 @@ enum Event {
 fn events() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => (0u32..4).prop_map(Event::Publish),
+        4 => (1u8..16).prop_map(Event::PublishTo),
         1 => (0u32..4).prop_map(Event::CrashShard),
         1 => Just(Event::CrashSequencer),
         1 => (0u32..4).prop_map(Event::FailSync),
@@ -136,6 +160,11 @@ proptest! {
                 Event::Publish(g) => {
                     let envelope = message(&groups[g as usize], &n.to_string());
                     running.push(world.start(publish(&world.client(), vec![envelope])));
+                }
+                Event::PublishTo(mask) => {
+                    let named = (0..4).filter(|g| mask >> g & 1 == 1);
+                    let envelopes = named.map(|g: usize| message(&groups[g], &n.to_string())).collect();
+                    running.push(world.start(publish(&world.client(), envelopes)));
                 }
                 Event::CrashShard(shard) => world.crash(ObjectName::Shard(shard % shards)),
                 Event::CrashSequencer => world.crash(ObjectName::Sequencer),
@@ -173,13 +202,14 @@ proptest! {
         }
         world.without_faults();
         world.settle();
+        world.advance_ms(30_000);
         // Every answered id is stored, once, and ids rise on every topic.
         let all = stored_up_to(&world, &groups, u64::MAX);
         let mut distinct = all.clone();
         distinct.dedup();
         prop_assert_eq!(&all, &distinct);
         for answer in running.iter().filter_map(|slot| slot.take()).flatten() {
-            prop_assert!(all.contains(&id_of(&answer[0])));
+            prop_assert!(answer.iter().all(|meta| all.contains(&id_of(meta))));
         }
         if let Some((boundary, stored)) = highest {
             let still: Vec<u64> = all.into_iter().filter(|id| *id <= boundary).collect();

@@ -4,10 +4,14 @@ mod birth;
 mod boundary;
 mod client;
 
+mod conditions;
 mod publish;
 mod publish_faults;
 mod query;
+mod retention;
 mod services;
+mod spanning;
+mod spanning_faults;
 mod streams;
 mod streams_faults;
 mod world;

@@ -259,18 +259,6 @@ fn an_expiry_beyond_the_clock_fails_the_publish_and_stores_nothing() {
     assert!(world.read_all(&group_topic(&group(1))).is_empty());
 }
 
-// API-220
-#[test]
-fn a_publish_that_spans_shards_is_not_served_yet_and_stores_nothing() {
-    let world = World::new(4);
-    let (a, b) = (group_on(&world, 0, 1), group_on(&world, 3, 1));
-    let status = world
-        .publish(vec![message(&a, "x"), message(&b, "x")])
-        .expect_err("not served");
-    assert_eq!(status.code, Code::Unimplemented);
-    assert!(world.read_all(&group_topic(&a)).is_empty() && world.read_all(&group_topic(&b)).is_empty());
-}
-
 #[test]
 fn a_publish_that_expects_another_router_instance_stores_nothing_even_as_a_duplicate() {
     for shards in SHARD_COUNTS {
@@ -315,4 +303,28 @@ fn a_request_longer_on_the_wire_than_allowed_is_out_of_range() {
         .collect();
     assert_eq!(world.publish(long).expect_err("too long").code, Code::OutOfRange);
     assert!(world.publish(vec![message(&group(1), "short")]).is_ok());
+}
+
+#[test]
+fn an_envelope_of_one_shard_costs_its_row_and_two_index_rows() {
+    use conclave_sql::Sql as _;
+    for shards in SHARD_COUNTS {
+        let world = World::new(shards);
+        let group = group_on(&world, 0, 1);
+        world.say(&group, "warm");
+        let storage = std::rc::Rc::clone(&world.shared.object(ObjectName::Shard(0)).storage);
+        let before = storage.rows_written();
+        let envelopes: Vec<_> = (0..200).map(|n| message(&group, &n.to_string())).collect();
+        world.publish(envelopes).expect("published");
+        world.say(&group, "alone");
+        // Rows of tables; each row of this one has two more in its indexes.
+        assert_eq!(storage.rows_written() - before, 201);
+        let indexes = storage
+            .query(
+                "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'envelope'",
+                &[],
+            )
+            .expect("a count");
+        assert_eq!(indexes[0].unsigned(0), Ok(2));
+    }
 }

@@ -92,8 +92,9 @@ impl ObjectPlatform for Machine {
             .map_err(|()| Self::broken())
     }
 
-    fn set_alarm(&self, _at_ms: u64) {
-        panic!("nothing sets an alarm yet")
+    fn set_alarm(&self, at_ms: u64) {
+        assert!(!self.life.is_over(), "a run that is over sets an alarm");
+        self.object.set_alarm(&self.shared, at_ms);
     }
 
     fn send(&self, socket: SocketId, message: Vec<u8>) {

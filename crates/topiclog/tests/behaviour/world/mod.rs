@@ -52,6 +52,8 @@ pub(crate) enum CallFate {
     LoseAnswer,
     /// It runs twice; the answer of the first run is the one that comes back.
     Repeat,
+    /// It runs, and its answer stays on its way until all such answers are let go.
+    HoldAnswer,
 }
 
 type MessageFault = Box<dyn FnMut(&FromShard) -> Fate>;
@@ -68,6 +70,7 @@ pub(crate) struct Shared {
     call_fault: RefCell<Option<CallFault>>,
     calls: RefCell<Vec<(ObjectName, String)>>,
     next_socket: Cell<u64>,
+    held_answers: RefCell<Vec<futures_channel::oneshot::Sender<()>>>,
 }
 
 /// A deployment.
@@ -98,6 +101,7 @@ impl World {
             call_fault: RefCell::default(),
             calls: RefCell::default(),
             next_socket: Cell::new(1),
+            held_answers: RefCell::default(),
         };
         Self {
             shared: Rc::new(shared),
@@ -197,6 +201,12 @@ impl World {
         self.shared.object(name).is_awake()
     }
 
+    /// How long until the object's alarm goes off, in milliseconds.
+    pub(crate) fn alarm_in_ms(&self, name: ObjectName) -> Option<u64> {
+        let due = self.shared.object(name).alarm_ms()?;
+        Some(due.saturating_sub(self.now_ns() / 1_000_000))
+    }
+
     /// How often the object made its writes durable.
     pub(crate) fn syncs(&self, name: ObjectName) -> u64 {
         self.shared.object(name).storage.syncs()
@@ -232,6 +242,11 @@ impl World {
             .borrow()
             .values()
             .for_each(|object| object.spare_next_sync());
+    }
+
+    /// Lets every held answer arrive.
+    pub(crate) fn let_answers_go(&self) {
+        self.shared.held_answers.take();
     }
 
     /// How many calls of a method were made to an object so far.
@@ -310,6 +325,11 @@ impl Shared {
             Either::Left((answer, _)) => answer.map_err(|_| lost())?,
             Either::Right(_) => return Err(CallError::DeadlineExceeded { deadline_ms }),
         };
+        if fate == CallFate::HoldAnswer {
+            let (sender, release) = futures_channel::oneshot::channel();
+            self.held_answers.borrow_mut().push(sender);
+            let _ = release.await;
+        }
         self.dawdle().await;
         match fate {
             CallFate::LoseAnswer => Err(lost()),

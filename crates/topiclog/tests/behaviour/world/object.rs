@@ -30,6 +30,9 @@ pub(crate) struct Object {
     is_sync_failing: Cell<bool>,
     are_syncs_held: Cell<bool>,
     held: RefCell<Vec<Waker>>,
+    /// When the alarm goes off, in milliseconds. Part of what is durable only once it was synced.
+    alarm: Cell<Option<u64>>,
+    durable_alarm: Cell<Option<u64>>,
 }
 
 /// What is in memory between two crashes.
@@ -116,7 +119,53 @@ impl Object {
             is_sync_failing: Cell::new(false),
             are_syncs_held: Cell::new(false),
             held: RefCell::default(),
+            alarm: Cell::default(),
+            durable_alarm: Cell::default(),
         }
+    }
+
+    pub(crate) fn alarm_ms(&self) -> Option<u64> {
+        self.alarm.get()
+    }
+
+    pub(crate) fn set_alarm(self: &Rc<Self>, shared: &Rc<Shared>, at_ms: u64) {
+        if self.alarm.get().is_some_and(|set| set <= at_ms) {
+            return;
+        }
+        self.alarm.set(Some(at_ms));
+        self.storage.touch();
+        self.watch_alarm(shared, at_ms);
+    }
+
+    /// Waits for the clock beside everything else, as long as this alarm stands.
+    fn watch_alarm(self: &Rc<Self>, shared: &Rc<Shared>, at_ms: u64) {
+        let (object, world) = (Rc::clone(self), Rc::clone(shared));
+        let timer = shared.executor.sleep_until(at_ms * 1_000_000);
+        shared.executor.spawn(async move {
+            timer.await;
+            if object.alarm.get() != Some(at_ms) {
+                return;
+            }
+            object.alarm.set(None);
+            object.durable_alarm.set(None);
+            let Ok(run) = object.open(&world) else { return };
+            let life = run.life.clone();
+            let gate = Rc::clone(&object);
+            let shared = Rc::clone(&world);
+            let work = async move {
+                match run.program {
+                    Program::Shard(shard) => shard.alarm().await,
+                    Program::Sequencer(sequencer) => sequencer.alarm().await,
+                    Program::Registry => {}
+                }
+                gate.wait_until_durable(&shared, &run.life).await
+            };
+            if !matches!(life.limit(work).await, Some(Ok(()))) {
+                // The runtime sends a failed alarm again.
+                object.set_alarm(&world, shared_retry_ms(&world));
+                object.durable_alarm.set(object.alarm.get());
+            }
+        });
     }
 
     pub(crate) fn is_awake(&self) -> bool {
@@ -196,6 +245,7 @@ impl Object {
             return Err(());
         }
         self.storage.commit();
+        self.durable_alarm.set(self.alarm.get());
         let gated = self.gated.take();
         gated
             .into_iter()
@@ -208,11 +258,13 @@ impl Object {
             run.life.end();
         }
         self.storage.roll_back();
+        self.alarm.set(self.durable_alarm.get());
         self.gated.borrow_mut().clear();
     }
 
     pub(crate) fn sleep(&self) {
         self.storage.commit();
+        self.durable_alarm.set(self.alarm.get());
         self.crash();
     }
 
@@ -341,6 +393,11 @@ impl Object {
         *self.run.borrow_mut() = Some(run.clone());
         Ok(run)
     }
+}
+
+/// When the runtime tries a failed alarm again.
+fn shared_retry_ms(shared: &Shared) -> u64 {
+    shared.clock_ns.get() / 1_000_000 + 2_000
 }
 
 impl Run {

@@ -26,6 +26,11 @@ impl Storage {
         self.is_dirty.get()
     }
 
+    /// Something besides rows waits to become durable.
+    pub(crate) fn touch(&self) {
+        self.is_dirty.set(true);
+    }
+
     pub(crate) fn syncs(&self) -> u64 {
         self.syncs.get()
     }

@@ -1,0 +1,249 @@
+//! One simulation from its seed to its verdict.
+
+use std::{
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+};
+
+use bytes::Bytes;
+use conclave_topiclog::{Configuration, planted};
+
+use super::{
+    bugs::Bug,
+    chaos, checkers,
+    client::{Client, Prepared},
+    edge::Edge,
+    faults::{FaultSet, Rates},
+    history::{Came, History, id_of},
+    reader,
+    report::Report,
+    workload::{self, Plan},
+    world::{MILLI_NS, World},
+};
+use crate::random::Random;
+
+/// Virtual milliseconds for which faults are injected, at most.
+const FAULTS_MS_MAX: u64 = 40_000;
+/// Virtual milliseconds after which, without faults, every request must have ended.
+const SETTLE_MS_MAX: u64 = 300_000;
+/// Steps after which a simulation is taken to run in circles.
+const STEPS_MAX: u64 = 2_000_000;
+/// Looks at the end, a virtual second apart, within which everything must have come to rest.
+const LOOKS_MAX: usize = 120;
+/// Virtual milliseconds before the end is read: longer than any message travels.
+const QUIET_MS: u64 = 90_000;
+/// The length of a response in bytes where some publishes are to exceed it, and how many envelopes do.
+const SHORT_RESPONSE_BYTES: u64 = 2_000;
+const TOO_MANY_ENVELOPES: usize = 30;
+
+/// What to simulate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The shard count; drawn from the seed when absent.
+    pub shards: Option<u32>,
+    /// The faults that may happen.
+    pub faults: FaultSet,
+    /// A bug to plant.
+    pub bug: Option<Bug>,
+}
+
+/// Runs the simulation of one seed.
+#[must_use]
+pub fn simulate(seed: u64, options: &Options) -> Report {
+    let random = Random::new(seed);
+    let shard_count = [1, 2, 4, 4, 16][random.below(5)];
+    let is_short = random.chance(300);
+    let rates = Rates::draw(&options.faults, &random);
+    let mut configuration = Configuration {
+        shard_count: options.shards.unwrap_or(shard_count),
+        ..Configuration::default()
+    };
+    if is_short {
+        configuration.limits.max_envelope_bytes = 500;
+        configuration.limits.max_response_bytes = SHORT_RESPONSE_BYTES;
+    }
+    let (breach, step) = match options.bug {
+        Some(Bug::Breach(breach)) => (Some(breach), None),
+        Some(Bug::Step(step)) => (None, Some(step)),
+        None => (None, None),
+    };
+    planted::plant(step);
+    let plan = Plan::draw(&random, is_short.then_some(TOO_MANY_ENVELOPES));
+    let world = World::new(configuration, rates, random, breach);
+    let history = Rc::new(RefCell::new(History::default()));
+    let simulation = Simulation {
+        edges: Rc::new((0..3).map(|_| Edge::new(&world)).collect()),
+        world: Rc::clone(&world),
+        history: Rc::clone(&history),
+        plan: Rc::new(plan),
+    };
+    // A panic ends an object in production; here it is a finding, with the seed that leads to it.
+    let ran = catch_unwind(AssertUnwindSafe(|| simulation.run()));
+    drop(simulation);
+    world.clear();
+    planted::plant(None);
+    let (steps, virtual_ms) = (world.executor.steps(), world.executor.now_ns() / MILLI_NS);
+    let mut history = std::mem::take(&mut *history.borrow_mut());
+    history.notes = world.take_notes();
+    let mut violations = checkers::check(&history);
+    if let Err(panic) = ran {
+        violations.insert(0, checkers::panicked(&*panic));
+    }
+    Report {
+        seed,
+        options: options.clone(),
+        shard_count: world.configuration.shard_count,
+        steps,
+        virtual_ms,
+        violations,
+        history,
+    }
+}
+
+struct Simulation {
+    world: Rc<World>,
+    edges: Rc<Vec<Edge>>,
+    history: Rc<RefCell<History>>,
+    plan: Rc<Plan>,
+}
+
+impl Simulation {
+    fn client(&self, index: usize) -> Client {
+        Client {
+            world: Rc::clone(&self.world),
+            edges: Rc::clone(&self.edges),
+            history: Rc::clone(&self.history),
+            index,
+        }
+    }
+
+    fn run(&self) {
+        let world = &self.world;
+        world
+            .executor
+            .spawn(chaos::run(Rc::clone(world), Rc::clone(&self.edges)));
+        let running = Rc::new(Cell::new(0_usize));
+        let clients = 2 + world.random.below(4);
+        for index in 0..clients {
+            let operations = 4 + world.random.below(10);
+            let work = workload::run(self.client(index), Rc::clone(&self.plan), operations);
+            let running = Rc::clone(&running);
+            running.set(running.get() + 1);
+            world.executor.spawn(async move {
+                work.await;
+                running.set(running.get() - 1);
+            });
+        }
+        for index in clients..clients + world.random.below(3) {
+            let mut topics = self.plan.topics();
+            topics.retain(|_| world.random.chance(700));
+            topics.extend(topics.is_empty().then(|| self.plan.places[0].topic()));
+            world.executor.spawn(reader::run(self.client(index), topics));
+        }
+        let watcher = self.client(clients + 3);
+        world
+            .executor
+            .spawn(workload::watch(watcher, Rc::clone(&self.plan)));
+        let are_done = || running.get() == 0;
+        self.run_for(FAULTS_MS_MAX, are_done);
+        self.stop_faults();
+        if !self.run_for(SETTLE_MS_MAX, are_done) {
+            self.complain(format!("{} clients still wait for an answer", running.get()));
+        }
+        self.conclude(clients + 4);
+    }
+
+    /// Whether `is_done` came to hold within this virtual time.
+    fn run_for(&self, milliseconds: u64, is_done: impl Fn() -> bool) -> bool {
+        let executor = &self.world.executor;
+        let end_ns = executor.now_ns() + milliseconds * MILLI_NS;
+        executor.run(&self.world.random, end_ns, STEPS_MAX, is_done)
+    }
+
+    fn stop_faults(&self) {
+        self.world.stop_faults();
+        for object in self.world.objects() {
+            object.clock_offset_ns.set(0);
+        }
+        self.edges.iter().for_each(|edge| edge.set_clock_offset_ns(0));
+    }
+
+    fn complain(&self, text: String) {
+        self.history.borrow_mut().unended.push(text);
+    }
+
+    /// Without faults: every topic takes a publish, the boundary reaches the last id, streams catch up.
+    fn conclude(&self, index: usize) {
+        let is_over = Rc::new(Cell::new(false));
+        let (client, plan, over) = (self.client(index), Rc::clone(&self.plan), Rc::clone(&is_over));
+        self.world.executor.spawn(async move {
+            // What is still on its way arrives before the end is read.
+            client.world.sleep_ms(QUIET_MS).await;
+            publish_to_each(&client, &plan).await;
+            read_logs(&client, &plan).await;
+            come_to_rest(&client).await;
+            over.set(true);
+        });
+        if !self.run_for(SETTLE_MS_MAX, || is_over.get()) {
+            self.complain("the last publishes and reads do not end".to_owned());
+        }
+    }
+}
+
+async fn publish_to_each(client: &Client, plan: &Plan) {
+    for place in &plan.places {
+        let prepared: Prepared = plan.prepare(client, vec![plan.envelope(*place, false)], None);
+        if let Err(status) = client.publish(&prepared).await {
+            let text = format!("a topic takes no publish any more: {status}");
+            client.history.borrow_mut().unended.push(text);
+        }
+    }
+}
+
+async fn read_logs(client: &Client, plan: &Plan) {
+    for topic in plan.topics() {
+        let log = client.read_to_end(vec![(topic.clone(), 0)], 8).await;
+        client.history.borrow_mut().logs.push((topic, log));
+    }
+}
+
+/// Waits until the boundary is the last id and no open stream is behind.
+async fn come_to_rest(client: &Client) {
+    let mut missing = Vec::new();
+    for _ in 0..LOOKS_MAX {
+        let status = client.status().await;
+        missing = late_streams(&client.history.borrow());
+        match status {
+            Ok((Some(boundary), last)) if boundary >= last => {}
+            other => missing.push(format!("the boundary does not reach the last id: {other:?}")),
+        }
+        if missing.is_empty() {
+            return;
+        }
+        client.world.sleep_ms(1_000).await;
+    }
+    client.history.borrow_mut().unended.append(&mut missing);
+}
+
+fn late_streams(history: &History) -> Vec<String> {
+    let open = history.streams.iter().filter(|stream| stream.is_open);
+    let is_late = |(topic, after): &(Bytes, u64), stream: &super::history::Stream| {
+        let log = history.logs.iter().find(|(known, _)| known == topic);
+        let head = log.and_then(|(_, log)| log.last()).map_or(0, id_of);
+        let frames = stream.frames.iter().flat_map(|(_, metas)| metas);
+        let delivered = frames
+            .filter(|meta| super::history::topic_of(meta) == *topic)
+            .map(id_of)
+            .max();
+        delivered.unwrap_or(*after).max(*after) < head
+    };
+    open.filter(|stream| stream.positions.iter().any(|position| is_late(position, stream)))
+        .map(|stream| format!("it stays behind: {stream}"))
+        .collect()
+}
+
+/// Whether an answer was a success.
+pub(super) fn is_success(came: &Came) -> bool {
+    !matches!(came, Came::Failure(..))
+}

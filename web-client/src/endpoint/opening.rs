@@ -1,0 +1,132 @@
+//! Opening an endpoint: the store, the Registry, the agent, the engine, and then everything that runs.
+
+use std::rc::Rc;
+
+use conclave_conversation::engine::{Context, Engine, Local, OpenError};
+use conclave_harness::AgentName;
+
+use super::driver::{Driver, Message, watch_store};
+use super::handle::{Handle, Shared};
+use super::identity::Identity;
+use super::invitations::run_invitations;
+use super::pending::Pending;
+use super::progress::ProgressTracker;
+use super::registry::Registry;
+use crate::failure::{Failure, Operation, corrupt};
+use crate::observer::Observer;
+use crate::platform::{
+    chance::BrowserRandomness,
+    queue,
+    scope::{Scope, spawn},
+    timer,
+};
+use crate::store::IndexedDbStore;
+use crate::transport::{Deployment, run_feed};
+
+/// How to open an endpoint.
+pub(crate) struct OpenOptions {
+    /// The deployment's address, without a trailing slash.
+    pub(crate) url: String,
+    /// The agent's name.
+    pub(crate) name: String,
+    /// The thumbprint URI of the Registry's key, where it is known.
+    pub(crate) registry_key: Option<String>,
+    /// For a deployment that guards registration.
+    pub(crate) admission_token: Option<String>,
+    /// The database's name.
+    pub(crate) storage_name: Option<String>,
+}
+
+/// Opens the store, the agent and the engine, and starts.
+pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Handle, Failure> {
+    let name: AgentName = options.name.parse().map_err(|error| {
+        Failure::new(
+            Operation::Open,
+            "invalid-options",
+            format!("the name \"{}\": {error}", options.name),
+        )
+    })?;
+    let deployment = Deployment::new(options.url.clone());
+    let store_name = options
+        .storage_name
+        .unwrap_or_else(|| format!("conclave {} {name}", options.url));
+    let (store, taken) = IndexedDbStore::open(&store_name).await?;
+    let store = Rc::new(store);
+    let registry = Registry::open(
+        deployment.clone(),
+        Rc::clone(&store),
+        options.registry_key.as_deref(),
+    )
+    .await?;
+    let registry = Rc::new(registry);
+    let identity = Identity::open(&deployment, &store, &registry, &name, options.admission_token).await?;
+
+    let rows = store.load().await?;
+    let local = Local::new(identity.card.clone(), identity.key, *registry.signer());
+    let context = Context {
+        now_ms: timer::now_ms(),
+        randomness: &mut BrowserRandomness,
+    };
+    let (engine, step) = Engine::open(local, &rows, context).map_err(|error| engine_failure(&error))?;
+    let tracker = ProgressTracker::open(identity.card.agent_id(), &rows);
+    drop(rows);
+
+    let (inbox, messages) = queue::queue();
+    let (feed, feed_commands) = queue::queue();
+    let (invitations, invitation_envelopes) = queue::queue();
+    let open_posts = tracker.pictures(|id| {
+        let mut held = engine.conversations().map(|view| view.membership);
+        held.find(|membership| membership.conversation_id() == id)
+    });
+    let shared = Rc::new(Shared::new(tracker, open_posts));
+    let mut driver = Driver {
+        engine,
+        store: Rc::clone(&store),
+        deployment: deployment.clone(),
+        shared: Rc::clone(&shared),
+        observer: Rc::new(observer),
+        scope: Scope::default(),
+        inbox: inbox.clone(),
+        feed,
+        invitations,
+        local_id: identity.card.agent_id(),
+        local_key: identity.card.public_key(),
+        pending: Pending::default(),
+    };
+    driver.carry_out(step).await?;
+
+    let tell = {
+        let inbox = inbox.clone();
+        move |message| {
+            inbox.send(message);
+        }
+    };
+    driver.scope.spawn(Box::pin(watch_store(taken, inbox.clone())));
+    let tell_feed = tell.clone();
+    let tell_feed = move |event| tell_feed(Message::Feed(event));
+    driver
+        .scope
+        .spawn(Box::pin(run_feed(deployment, feed_commands, tell_feed)));
+    let tell_invitation = tell.clone();
+    let tell_invitation = move |looked| tell_invitation(Message::Invitation(looked));
+    let invitations = run_invitations(Rc::clone(&registry), invitation_envelopes, tell_invitation);
+    driver.scope.spawn(Box::pin(invitations));
+    if !identity.is_new {
+        let registry = Rc::clone(&registry);
+        driver.scope.spawn(Box::pin(async move {
+            if let Err(failure) = registry.check_signer().await {
+                tell(Message::Ended(failure));
+            }
+        }));
+    }
+    spawn(Box::pin(driver.run(messages)));
+    Ok(Handle::new(identity.card, registry, store, shared, inbox))
+}
+
+fn engine_failure(error: &OpenError) -> Failure {
+    match error {
+        OpenError::Identity(_) => Failure::new(Operation::Open, "identity", error.to_string()),
+        OpenError::Corrupt(_) => corrupt(error.to_string()),
+        OpenError::OutboxTooOld { .. } => Failure::new(Operation::Store, "outbox-too-old", error.to_string()),
+    }
+}
