@@ -3,9 +3,7 @@
 
 use conclave_conversation::store::rows::*;
 use conclave_conversation::store::transition::*;
-use conclave_conversation::store::{
-    CommitError, Key, MemoryStore, Outcome, Refusal, Row, Snapshot, Table, Transition,
-};
+use conclave_conversation::store::{CommitError, Key, MemoryStore, Outcome, Refusal, Row, Table, Transition};
 
 const LOCAL: &str = "agt_local";
 const OTHER: &str = "agt_other";
@@ -63,6 +61,10 @@ wrap!(
     StageRecord,
     PromoteRecord,
     ApplyRecord,
+    StageReanchor,
+    CompleteReanchor,
+    AdoptReanchor,
+    RestartEmpty,
     Enqueue,
     AttachObligation,
     BeginOutbound,
@@ -190,6 +192,44 @@ fn outbound(number: u64) -> OutboundRow {
         attempted: false,
         disposition: Disposition::Pending,
         wire_version: "2026.1021.3".to_owned(),
+    }
+}
+
+fn candidate(anchor: &str, instance: &str) -> ReanchorRow {
+    ReanchorRow {
+        conversation_id: CONVERSATION.to_owned(),
+        anchor_hash: anchor.to_owned(),
+        previous_anchor_hash: "anc_1".to_owned(),
+        router_instance_id: instance.to_owned(),
+        selected_record_hash: "record of genesis".to_owned(),
+        canonical_body: format!("body of {anchor}"),
+        canonical_completed_reanchor: None,
+    }
+}
+
+fn head_lock(action: &str) -> HeadLock {
+    HeadLock {
+        action_hash: action.to_owned(),
+        record_hash: format!("record of {action}"),
+    }
+}
+
+fn leave(candidate: &ReanchorRow, released: Option<HeadLock>) -> LeaveAnchor {
+    let completed = format!("completed {}", candidate.anchor_hash);
+    LeaveAnchor {
+        reanchor: ReanchorRow {
+            canonical_completed_reanchor: Some(completed.clone()),
+            ..candidate.clone()
+        },
+        anchor: AnchorRow {
+            conversation_id: CONVERSATION.to_owned(),
+            anchor_hash: candidate.anchor_hash.clone(),
+            position: 1,
+            previous_anchor_hash: Some(candidate.previous_anchor_hash.clone()),
+            selected_record_hash: Some(candidate.selected_record_hash.clone()),
+            canonical_anchor: completed,
+        },
+        released,
     }
 }
 
@@ -502,20 +542,14 @@ fn after_a_candidate_away_from_an_anchor_no_own_vote_under_it_is_kept_alone_or_i
         }),
     );
     let a = record(HEAD, "a", OTHER, "post 1");
-    let staged = store.snapshot();
-    // A store in which recovery staged a candidate away from the current anchor.
-    let mut rows_with_candidate: Snapshot = staged;
-    let candidate = ReanchorRow {
-        conversation_id: CONVERSATION.to_owned(),
-        anchor_hash: "anc_2".to_owned(),
-        previous_anchor_hash: "anc_1".to_owned(),
-        router_instance_id: "rti_2".to_owned(),
-        selected_record_hash: "record of genesis".to_owned(),
-        canonical_body: "body".to_owned(),
-        canonical_completed_reanchor: None,
-    };
-    rows_with_candidate.insert(Table::Reanchors, candidate.key(), candidate.encode());
-    let store = MemoryStore::from_snapshot(rows_with_candidate);
+    let locked = Some(head_lock("a"));
+    applied(
+        &store,
+        T(StageReanchor {
+            candidate: candidate("anc_2", "rti_2"),
+            locked,
+        }),
+    );
     assert!(conflict(apply(
         &store,
         T(StageRecord {
@@ -542,6 +576,220 @@ fn after_a_candidate_away_from_an_anchor_no_own_vote_under_it_is_kept_alone_or_i
             previous_record_hash
         })
     )));
+}
+
+/// Locks and stages `a` at the head.
+fn stage_a(store: &MemoryStore) {
+    applied(
+        store,
+        T(LockProposal {
+            lock: lock(HEAD, "a"),
+        }),
+    );
+    let a = record(HEAD, "a", OTHER, "post 1");
+    applied(
+        store,
+        T(StageRecord {
+            obligation: obligation(&a, 1),
+            record: a.clone(),
+        }),
+    );
+    for row in both(&a, &[LOCAL]) {
+        applied(
+            store,
+            T(MergeEvidence {
+                evidence: row,
+                previous_record_hash: HEAD.map(str::to_owned),
+            }),
+        );
+    }
+}
+
+// CONV-G05
+#[test]
+fn a_candidate_is_staged_neither_behind_a_staged_successor_nor_beside_another_of_its_scope() {
+    let store = store();
+    let stage = |anchor: &str, instance: &str, locked: Option<HeadLock>| {
+        T(StageReanchor {
+            candidate: candidate(anchor, instance),
+            locked,
+        })
+    };
+    applied(&store, stage("anc_2", "rti_2", None));
+    assert_eq!(
+        apply(&store, stage("anc_2", "rti_2", None)),
+        Ok(Outcome::Existing)
+    );
+    assert!(
+        conflict(apply(&store, stage("anc_x", "rti_2", None))),
+        "one a scope"
+    );
+    applied(&store, stage("anc_3", "rti_3", None));
+    let elsewhere = ReanchorRow {
+        selected_record_hash: "record of x".to_owned(),
+        ..candidate("anc_4", "rti_4")
+    };
+    assert!(conflict(apply(
+        &store,
+        T(StageReanchor {
+            candidate: elsewhere,
+            locked: None
+        })
+    )));
+    let store = self::store();
+    stage_a(&store);
+    assert!(
+        conflict(apply(&store, stage("anc_2", "rti_2", None))),
+        "the lock is named"
+    );
+    assert!(
+        conflict(apply(&store, stage("anc_2", "rti_2", Some(head_lock("a"))))),
+        "its record is staged"
+    );
+}
+
+// CONV-G07
+#[test]
+fn a_completed_reanchor_takes_the_lock_at_its_head_and_everything_kept_about_it() {
+    // Completed by its votes, with another candidate of the same anchor beside it.
+    let store = store();
+    applied(
+        &store,
+        T(LockProposal {
+            lock: lock(HEAD, "a"),
+        }),
+    );
+    applied(
+        &store,
+        T(MergeEvidence {
+            evidence: evidence(EvidenceKind::Action, "a", LOCAL),
+            previous_record_hash: HEAD.map(str::to_owned),
+        }),
+    );
+    let chosen = candidate("anc_2", "rti_2");
+    let released = Some(head_lock("a"));
+    assert!(invalid(apply(
+        &store,
+        T(CompleteReanchor(leave(&chosen, released.clone())))
+    )));
+    for staged in [&chosen, &candidate("anc_3", "rti_3")] {
+        applied(
+            &store,
+            T(StageReanchor {
+                candidate: staged.clone(),
+                locked: released.clone(),
+            }),
+        );
+        applied(
+            &store,
+            T(MergeEvidence {
+                evidence: evidence(EvidenceKind::Reanchor, &staged.anchor_hash, LOCAL),
+                previous_record_hash: None,
+            }),
+        );
+    }
+    let unstaged = evidence(EvidenceKind::Reanchor, "anc_9", LOCAL);
+    assert!(invalid(apply(
+        &store,
+        T(MergeEvidence {
+            evidence: unstaged,
+            previous_record_hash: None
+        })
+    )));
+    assert!(conflict(apply(&store, T(CompleteReanchor(leave(&chosen, None))))));
+    applied(&store, T(CompleteReanchor(leave(&chosen, released.clone()))));
+    assert_eq!(
+        apply(&store, T(CompleteReanchor(leave(&chosen, released)))),
+        Ok(Outcome::Existing)
+    );
+    require_only_the_genesis_is_left(&store, "anc_2");
+
+    // Adopted, over a staged successor and without any candidate.
+    let store = self::store();
+    stage_a(&store);
+    let leave = leave(&chosen, Some(head_lock("a")));
+    assert!(invalid(apply(&store, T(CompleteReanchor(leave.clone())))));
+    applied(&store, T(AdoptReanchor(leave)));
+    require_only_the_genesis_is_left(&store, "anc_2");
+}
+
+fn require_only_the_genesis_is_left(store: &MemoryStore, anchor: &str) {
+    let states: Vec<ConversationStateRow> = rows(store);
+    assert_eq!(states[0].current_anchor_hash, anchor);
+    assert_eq!(states[0].head_record_hash.as_deref(), HEAD);
+    assert_eq!(rows::<AnchorRow>(store).len(), 2);
+    assert_eq!(rows::<ReanchorRow>(store), []);
+    let locks: Vec<ProposalLockRow> = rows(store);
+    let staged: Vec<StagedRecordRow> = rows(store);
+    let obligations: Vec<ObligationRow> = rows(store);
+    let evidence: Vec<EvidenceRow> = rows(store);
+    let counts = (locks.len(), staged.len(), obligations.len(), evidence.len());
+    assert_eq!(counts, (1, 1, 1, 4), "those of the GENESIS");
+}
+
+// CONV-G13
+#[test]
+fn an_empty_conversation_is_restarted_with_its_posts_and_one_with_a_record_is_not() {
+    let restart = |anchor: &str| {
+        T(RestartEmpty {
+            membership: foundation("members").membership,
+            expected: foundation("members").anchor,
+            anchor: AnchorRow {
+                anchor_hash: anchor.to_owned(),
+                canonical_anchor: format!("genesis {anchor}"),
+                ..foundation("members").anchor
+            },
+        })
+    };
+    let store = MemoryStore::new();
+    applied(&store, T(identity(LOCAL)));
+    applied(
+        &store,
+        T(BindPostIntent {
+            foundation: Some(foundation("members")),
+            intent: intent("post 0", 0),
+        }),
+    );
+    applied(
+        &store,
+        T(LockProposal {
+            lock: lock(None, "genesis"),
+        }),
+    );
+    let genesis = record(None, "genesis", LOCAL, "post 0");
+    applied(
+        &store,
+        T(StageRecord {
+            obligation: obligation(&genesis, 0),
+            record: genesis.clone(),
+        }),
+    );
+    for row in both(&genesis, &[OTHER]) {
+        applied(
+            &store,
+            T(MergeEvidence {
+                evidence: row,
+                previous_record_hash: None,
+            }),
+        );
+    }
+    applied(&store, restart("anc_2"));
+    assert_eq!(apply(&store, restart("anc_2")), Ok(Outcome::Existing));
+    let anchors: Vec<AnchorRow> = rows(&store);
+    assert_eq!((anchors.len(), anchors[0].anchor_hash.as_str()), (1, "anc_2"));
+    assert_eq!(
+        rows::<ConversationStateRow>(&store)[0].current_anchor_hash,
+        "anc_2"
+    );
+    assert_eq!(rows::<PostIntentRow>(&store), [intent("post 0", 0)]);
+    let locks: Vec<ProposalLockRow> = rows(&store);
+    let staged: Vec<StagedRecordRow> = rows(&store);
+    let obligations: Vec<ObligationRow> = rows(&store);
+    let evidence: Vec<EvidenceRow> = rows(&store);
+    let counts = (locks.len(), staged.len(), obligations.len(), evidence.len());
+    assert_eq!(counts, (0, 0, 0, 0));
+
+    assert!(conflict(apply(&self::store(), restart("anc_2"))));
 }
 
 // CONV-E14

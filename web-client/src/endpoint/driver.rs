@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use conclave_conversation::binding::{ConversationTopic, WelcomeTopic, parse_outer_message};
 use conclave_conversation::engine::{
-    Context, Delivered, Effect, Engine, Feed, Input, SendOutcome, SendRequest, Step, TimerId, Transmit,
+    Context, Delivered, Effect, Engine, Feed, Input, ReadId, SendOutcome, SendRequest, Step, TimerId,
+    Transmit,
 };
+use conclave_conversation::store::Read;
 use conclave_conversation::values::{ConversationId, DeliveryToken};
 use conclave_harness::{AgentId, PublicKey};
 use futures_channel::oneshot;
@@ -292,9 +294,28 @@ impl Driver {
                 conversation_id,
                 status,
             } => self.show_conversation(&conversation_id, status),
+            Effect::Read { read_id, reads } => self.read(read_id, reads),
+            Effect::Stalled {
+                conversation_id,
+                stall,
+            } => self.show_stall(&conversation_id, &stall),
             Effect::Fatal { reason } => return Err(fatal(&reason)),
         }
         Ok(())
+    }
+
+    /// Reads rows the engine asks for. A store that cannot be read ends the endpoint.
+    fn read(&self, read_id: ReadId, reads: Vec<Read>) {
+        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        self.scope.spawn(Box::pin(async move {
+            inbox.send(match store.read(reads).await {
+                Ok(rows) => Message::Input(Input::Rows {
+                    read_id,
+                    rows: Box::new(rows),
+                }),
+                Err(failure) => Message::Ended(failure.into()),
+            });
+        }));
     }
 
     fn transmit(&self, transmit: Transmit) {

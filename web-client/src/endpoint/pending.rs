@@ -77,7 +77,6 @@ pub(super) fn send_failure(error: &SendError) -> Failure {
         SendError::TooManyUnfinished => failure("certification-unavailable").retryable(),
         SendError::NotAMember
         | SendError::MembershipDiffers
-        | SendError::Unavailable(_)
         | SendError::NotSealable
         | SendError::Stopped(_) => failure("certification-unavailable"),
     }

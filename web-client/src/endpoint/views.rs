@@ -1,7 +1,7 @@
 //! What onlookers and owners see of a running endpoint.
 
 use conclave_conversation::address::{agent_address, canonical_address};
-use conclave_conversation::engine::ConversationStatus;
+use conclave_conversation::engine::{ConversationStatus, Stall, WaitingFor};
 use conclave_conversation::membership::Membership;
 use conclave_conversation::values::ConversationId;
 use serde_json::json;
@@ -40,6 +40,24 @@ impl Driver {
         }));
     }
 
+    pub(super) fn show_stall(&self, id: &ConversationId, stall: &Stall) {
+        let Some(membership) = self.membership_of(id) else {
+            return;
+        };
+        let waiting_for = match stall.waiting_for {
+            WaitingFor::Signatures => "signatures",
+            WaitingFor::Votes => "votes",
+            WaitingFor::Answers => "answers",
+            WaitingFor::ReanchorVotes => "reanchor-votes",
+        };
+        let members = stall.members.iter().filter_map(|member| membership.card(member));
+        let members: Vec<_> = members.map(|card| agent_address(card.agent_name())).collect();
+        self.observer.tell_progress(&json!({
+            "kind": "stalled", "address": canonical_address(membership, &self.local_id),
+            "waitingFor": waiting_for, "members": members, "behindAnother": stall.behind_another,
+        }));
+    }
+
     pub(super) fn conversations_json(&self) -> String {
         let conversations: Vec<_> = self
             .engine
@@ -73,6 +91,6 @@ impl Driver {
 fn state(status: ConversationStatus) -> (&'static str, Option<String>) {
     match status {
         ConversationStatus::Recovered => ("ready", None),
-        ConversationStatus::Unavailable { reason } => ("unavailable", Some(reason.to_string())),
+        ConversationStatus::Recovering { reason } => ("unavailable", Some(reason.to_string())),
     }
 }

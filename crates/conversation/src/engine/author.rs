@@ -50,6 +50,20 @@ impl Conversation {
         self.schedule_resend(draft);
     }
 
+    /// After a run: an open proposal goes on where its resends stood, and otherwise the oldest post is proposed.
+    pub(super) fn resume_open_proposal(
+        &mut self,
+        pending: &BTreeSet<Vec<u8>>,
+        shared: &mut Shared,
+        draft: &mut Draft<'_>,
+    ) {
+        if self.proposal.is_some() {
+            self.schedule_resend(draft);
+        } else {
+            self.resume_proposal(pending, shared, draft);
+        }
+    }
+
     /// The proposal to be made now, if there is one.
     fn next_proposal(&self, shared: &mut Shared) -> Option<Proposal> {
         let Intent { intent, .. } = self.intents.front()?;
@@ -98,6 +112,14 @@ impl Conversation {
         }
         self.send_proposal(shared, draft);
         self.schedule_resend(draft);
+        if self
+            .proposal
+            .as_ref()
+            .is_some_and(|open| open.resends == RESENDS_MAX)
+        {
+            // It was the last one: from here on the head waits for its members.
+            self.show_stall(shared, draft);
+        }
     }
 
     /// The open proposal ended, by a complete certificate or by another head.
@@ -115,7 +137,9 @@ impl Conversation {
         let mut invitations = Vec::new();
         match self.head_fold() {
             Some(head) => {
-                let Some(record) = head.certified(&self.anchor_of_head(), &self.membership) else {
+                let anchor = self.chain.anchor(head.record.anchor_hash());
+                let record = anchor.and_then(|anchor| head.certified(anchor, &self.membership));
+                let Some(record) = record else {
                     return shared.fail(Fatal::OwnValue("the head does not assemble".to_owned()));
                 };
                 let packet: DirectPacket = record.to_value().into();

@@ -1,14 +1,16 @@
 //! What the engine holds of one conversation.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use conclave_harness::{AgentId, RouterInstanceId};
 
-use super::effect::{ConversationStatus, UnavailableReason};
+use super::chain::Chain;
+use super::effect::ConversationStatus;
 use super::fold::Fold;
 use super::ignored::Ignored;
 use super::input::RequestId;
 use super::limits::RETAINED_FOLDS_MAX;
+use super::recovery::{Answering, Candidate, Run};
 use crate::membership::Membership;
 use crate::store::rows::AnchorRow;
 use crate::store::rows::MembershipRow;
@@ -25,13 +27,13 @@ pub(super) struct Cursor {
     pub(super) position: u64,
 }
 
-/// Where a conversation stands between two lives of the Router's order. Recovery adds its states here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a conversation carries traffic.
+#[derive(Clone, Debug)]
 pub(super) enum Recovery {
-    /// It carries traffic.
+    /// It does.
     Recovered,
-    /// It carries none.
-    Unavailable(UnavailableReason),
+    /// It is fenced until this run ends.
+    Running(Box<Run>),
 }
 
 /// An unfinished post of the local agent.
@@ -75,6 +77,16 @@ pub(super) struct Conversation {
     /// The open proposal of the oldest of them.
     pub(super) proposal: Option<Proposal>,
     pub(super) recovery: Recovery,
+    /// The certified records and the anchors, in order.
+    pub(super) chain: Chain,
+    /// The candidates staged away from the current anchor.
+    pub(super) candidates: Vec<Candidate>,
+    /// The answers that wait for their rows, one for each member that asked.
+    pub(super) answering: BTreeMap<AgentId, Answering>,
+    /// The record whose absence began the last run that a record began.
+    pub(super) missed: Option<RecordHash>,
+    /// The members whose votes made an empty conversation ask again.
+    pub(super) missed_by: BTreeSet<AgentId>,
 }
 
 impl Conversation {
@@ -82,6 +94,7 @@ impl Conversation {
     pub(super) fn founded(membership: Membership, anchor: VerifiedRouterAnchor) -> Self {
         Conversation {
             membership,
+            chain: Chain::new(anchor.clone()),
             anchor,
             head: None,
             next_ordinal: 0,
@@ -92,6 +105,10 @@ impl Conversation {
             intents: VecDeque::new(),
             proposal: None,
             recovery: Recovery::Recovered,
+            candidates: Vec::new(),
+            answering: BTreeMap::new(),
+            missed: None,
+            missed_by: BTreeSet::new(),
         }
     }
 
@@ -132,13 +149,13 @@ impl Conversation {
     }
 
     pub(super) fn is_recovered(&self) -> bool {
-        self.recovery == Recovery::Recovered
+        matches!(self.recovery, Recovery::Recovered)
     }
 
     pub(super) fn status(&self) -> ConversationStatus {
-        match self.recovery {
+        match &self.recovery {
             Recovery::Recovered => ConversationStatus::Recovered,
-            Recovery::Unavailable(reason) => ConversationStatus::Unavailable { reason },
+            Recovery::Running(run) => ConversationStatus::Recovering { reason: run.reason },
         }
     }
 
@@ -161,6 +178,8 @@ impl Conversation {
         };
         fold.staged = true;
         fold.ordinal = Some(self.next_ordinal);
+        let (position, record_hash) = (fold.record.position(), *fold.record.hash());
+        self.chain.push_record(position, record_hash, action_hash);
         let intent = fold.record.core().post_intent();
         self.posts
             .insert((intent.author_agent_id, intent.post_id), intent.hash());

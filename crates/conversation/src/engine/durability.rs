@@ -2,12 +2,13 @@
 
 use super::conversation::Conversation;
 use super::draft::Draft;
-use super::effect::{Delivery, Effect, SentPost, Stage};
+use super::effect::{Delivery, Effect, RecoveryReason, SentPost, Stage};
 use super::error::Fatal;
 use super::fold::Fold;
 use super::ignored::Ignored;
 use super::shared::{DeliveryEntry, Shared, take};
 use super::text::canonical;
+use crate::certificates::VerifiedEvidence;
 use crate::projection::Message;
 use crate::store::Transition;
 use crate::store::rows::{ObligationRow, PendingDeliveryRow};
@@ -16,7 +17,7 @@ use crate::values::{
     ActionHash, CertifiedRecord, ClosedValue, DeliveryToken, DirectPacket, DurabilityVoteKind,
     DurabilityVoteStatement,
 };
-use crate::verification::{VerifiedCertifiedRecord, VerifiedRouterAnchor};
+use crate::verification::VerifiedCertifiedRecord;
 
 impl Conversation {
     /// Goes as far with an action as what is held of it allows.
@@ -27,7 +28,8 @@ impl Conversation {
         if fold.ordinal.is_some() {
             return;
         }
-        if !fold.staged && fold.action_complete(&self.membership) {
+        // After a vote to leave the anchor nothing more is staged or voted for under it.
+        if !fold.staged && !self.has_candidate() && fold.action_complete(&self.membership) {
             self.stage(action_hash, shared, draft);
         }
         let Some(fold) = self.folds.get(&action_hash) else {
@@ -84,10 +86,10 @@ impl Conversation {
 
     /// Puts the copy that is owed for a staged record on its way.
     pub(super) fn send_copy(&self, action_hash: ActionHash, shared: &mut Shared, draft: &mut Draft<'_>) {
-        let copy = self
-            .folds
-            .get(&action_hash)
-            .and_then(|fold| fold.action_certified(&self.anchor, &self.membership));
+        let copy = self.folds.get(&action_hash).and_then(|fold| {
+            let anchor = self.chain.anchor(fold.record.anchor_hash())?;
+            fold.action_certified(anchor, &self.membership)
+        });
         let Some(copy) = copy else {
             return shared.fail(Fatal::OwnValue("a staged record does not assemble".to_owned()));
         };
@@ -108,8 +110,36 @@ impl Conversation {
         shared: &mut Shared,
         draft: &mut Draft<'_>,
     ) -> Result<(), Ignored> {
-        self.require_open(&value.action_certified_record, &shared.local_id)?;
+        if let Err(reason) = self.require_open(&value.action_certified_record, &shared.local_id) {
+            if reason == Ignored::NotGapFree && self.is_recovered() {
+                let verified = VerifiedCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
+                self.on_missed(*verified.record().hash(), shared, draft);
+            }
+            return Err(reason);
+        }
         let verified = VerifiedCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
+        self.apply_certified(verified, shared, draft)
+    }
+
+    /// Applies a verified record that was received whole, on its own or in a catch-up page.
+    pub(super) fn apply_certified(
+        &mut self,
+        verified: VerifiedCertifiedRecord,
+        shared: &mut Shared,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), Ignored> {
+        // After a vote to leave the anchor no own vote under it is kept, not even one inside a certificate.
+        let forbidden = |vote: &&VerifiedEvidence| self.has_candidate() && *vote.signer() == shared.local_id;
+        let votes: Vec<VerifiedEvidence> = verified
+            .votes()
+            .iter()
+            .filter(|vote| !forbidden(vote))
+            .cloned()
+            .collect();
+        if votes.len() < self.membership.quorum() {
+            return Err(Ignored::CandidateStaged);
+        }
+        self.take_foundation(&verified, draft);
         let action_hash = match self.lock_certified(verified.record(), verified.signatures(), draft) {
             // A staged record whose signatures are all known still gains its votes.
             Err(Ignored::Duplicate) => *verified.record().action_hash(),
@@ -118,9 +148,9 @@ impl Conversation {
         let Some(fold) = self.folds.get_mut(&action_hash) else {
             return Err(Ignored::NoSubject);
         };
-        for vote in verified.votes().iter() {
+        for vote in votes {
             // What is kept of a signer stays; the evidence of the certificate completes it.
-            let _ = fold.votes.merge(vote.clone());
+            let _ = fold.votes.merge(vote);
         }
         let Some(certified) = fold.certified(&self.anchor, &self.membership) else {
             shared.fail(Fatal::OwnValue("a verified record does not assemble".to_owned()));
@@ -130,6 +160,21 @@ impl Conversation {
             draft.progress(fold, Stage::Stored { by: *vote.signer() });
         }
         self.certify(certified, true, shared, draft);
+        let anchored = self.anchored_instance();
+        match shared.instance {
+            // A foundation of another instance was taken.
+            Some(current)
+                if current != anchored
+                    && self
+                        .run()
+                        .is_none_or(|run| run.reason == RecoveryReason::HistoryMissing) =>
+            {
+                let reason = RecoveryReason::RouterInstanceChanged { anchored, current };
+                self.begin_run(reason, None, shared, draft);
+                self.show_status(draft);
+            }
+            _ => {}
+        }
         Ok(())
     }
 
@@ -169,7 +214,11 @@ impl Conversation {
         self.close_proposal(draft);
         self.advance_head(action_hash);
         self.finish_intent(&certified, draft);
-        self.propose(shared, draft);
+        if self.is_recovered() {
+            self.propose(shared, draft);
+        } else {
+            self.move_on(shared, draft);
+        }
     }
 
     /// What certifying a record finishes, and the delivery to emit for it.
@@ -231,10 +280,5 @@ impl Conversation {
                 }),
             });
         }
-    }
-
-    /// The anchor the head was certified under. Until re-anchoring is built that is the current one.
-    pub(super) fn anchor_of_head(&self) -> VerifiedRouterAnchor {
-        self.anchor.clone()
     }
 }

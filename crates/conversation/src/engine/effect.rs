@@ -4,8 +4,8 @@ use conclave_harness::{AgentId, EncodedSignedMessage, MessageId, PublicKey, Rout
 
 use super::error::{AcknowledgeError, Fatal, SendError};
 use super::ignored::Ignored;
-use super::input::{Feed, RequestId, TimerId};
-use crate::store::Transition;
+use super::input::{Feed, ReadId, RequestId, TimerId};
+use crate::store::{Read, Transition};
 use crate::values::{ConversationId, DeliveryToken, PostId, RecordHash};
 
 /// The result of one input.
@@ -116,26 +116,53 @@ pub enum Stage {
 pub enum ConversationStatus {
     /// It does.
     Recovered,
-    /// It does not: nothing is sent, signed or taken for it.
-    Unavailable {
+    /// Not yet: it recovers, and its own posts wait until it has.
+    Recovering {
         /// Why.
-        reason: UnavailableReason,
+        reason: RecoveryReason,
     },
 }
 
-/// Why a conversation carries no traffic.
+/// Why a conversation recovers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnavailableReason {
-    /// The conversation is anchored to another Router instance, and this release cannot re-anchor it.
-    #[error(
-        "the conversation is anchored to {anchored} while the Router is {current}, and re-anchoring is not built yet"
-    )]
+pub enum RecoveryReason {
+    /// The Router may have dropped messages that were never read, or certified records of others are missing here.
+    #[error("the conversation's history is not complete here")]
+    HistoryMissing,
+    /// The conversation is anchored to another Router instance than the current one, so it is re-anchored.
+    #[error("the conversation is anchored to {anchored} while the Router is {current}")]
     RouterInstanceChanged {
         /// The instance of its current anchor.
         anchored: RouterInstanceId,
         /// The Router's instance.
         current: RouterInstanceId,
     },
+}
+
+/// What a conversation cannot go on without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitingFor {
+    /// Members' signatures on the action that is locked at the head.
+    Signatures,
+    /// Members' votes for the record that is staged at the head.
+    Votes,
+    /// Members' answers to a catch-up request.
+    Answers,
+    /// Members' votes to re-anchor.
+    ReanchorVotes,
+}
+
+/// A conversation that makes no progress by itself, and the members it waits for.
+///
+/// No single one of them need be at fault: a quorum is enough, and a member that locked another proposal can never sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// What is missing.
+    pub waiting_for: WaitingFor,
+    /// Of whom, ascending by id.
+    pub members: Vec<AgentId>,
+    /// Whether the local agent's own post waits behind a proposal that is not its own.
+    pub behind_another: bool,
 }
 
 /// One effect.
@@ -209,6 +236,20 @@ pub enum Effect {
         conversation_id: ConversationId,
         /// Its status.
         status: ConversationStatus,
+    },
+    /// Read rows of the store in one consistent state, and hand them in with [`Input::Rows`](super::Input::Rows).
+    Read {
+        /// What the answer names.
+        read_id: ReadId,
+        /// What to read.
+        reads: Vec<Read>,
+    },
+    /// A conversation's retries ran out without progress. It goes on when a member, the host or the transport stirs.
+    Stalled {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// What it waits for.
+        stall: Stall,
     },
     /// The engine stopped for good. Nothing more is sent; every further input is answered with this again.
     Fatal {

@@ -2,7 +2,6 @@
 
 use conclave_harness::MessageId;
 
-use super::effect::UnavailableReason;
 use crate::store::{RowError, Table};
 
 /// Why a send was refused. Nothing was bound and nothing travelled.
@@ -14,9 +13,6 @@ pub enum SendError {
     /// The conversation has another membership than the resolved one.
     #[error("the conversation has another membership than the resolved one")]
     MembershipDiffers,
-    /// The conversation carries no traffic.
-    #[error(transparent)]
-    Unavailable(UnavailableReason),
     /// The Router was not reached in time.
     #[error("the Router was not reached")]
     NetworkUnavailable,

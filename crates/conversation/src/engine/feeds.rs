@@ -4,6 +4,7 @@ use conclave_harness::RouterInstanceId;
 
 use super::conversation::{Conversation, Cursor};
 use super::draft::Draft;
+use super::effect::RecoveryReason;
 use super::ignored::Ignored;
 use super::input::{Delivered, Feed, InvitationDelivered};
 use super::invitation::{self};
@@ -12,7 +13,7 @@ use crate::outer_message::open_outer_message;
 use crate::store::Transition;
 use crate::store::rows::TransportCursorRow;
 use crate::store::transition::AdvanceCursor;
-use crate::values::{DirectPacket, Plaintext};
+use crate::values::{ConversationId, DirectPacket, Plaintext};
 
 impl Engine {
     pub(super) fn deliver(&mut self, delivered: Delivered, draft: &mut Draft<'_>) {
@@ -57,14 +58,53 @@ impl Engine {
                 position,
             },
         );
-        draft.commit(Transition::AdvanceCursor(AdvanceCursor {
-            cursor: TransportCursorRow {
-                feed: feed.to_string(),
-                router_instance_id: instance.to_string(),
-                position,
-            },
-        }));
+        // Until a run ends its messages are read again after a crash, and the gap that began it is found again.
+        let fenced = match feed {
+            Feed::Conversation(id) => self
+                .conversations
+                .get(&id)
+                .is_some_and(|held| !held.is_recovered()),
+            Feed::Invitations => false,
+        };
+        if !fenced {
+            self.keep_cursor(feed, draft);
+        }
         true
+    }
+
+    fn keep_cursor(&self, feed: Feed, draft: &mut Draft<'_>) {
+        if let Some(cursor) = self.cursors.get(&feed) {
+            draft.commit(Transition::AdvanceCursor(AdvanceCursor {
+                cursor: TransportCursorRow {
+                    feed: feed.to_string(),
+                    router_instance_id: cursor.router_instance_id.to_string(),
+                    position: cursor.position,
+                },
+            }));
+        }
+    }
+
+    /// The cursors of conversations whose run ended become durable with its effects.
+    pub(super) fn keep_recovered_cursors(&mut self, draft: &mut Draft<'_>) {
+        for conversation_id in std::mem::take(&mut self.shared.recovered) {
+            self.keep_cursor(Feed::Conversation(conversation_id), draft);
+        }
+    }
+
+    /// The transport's cursor lies below what the Router kept.
+    pub(super) fn feed_gap(&mut self, conversation_id: ConversationId, draft: &mut Draft<'_>) {
+        if self.shared.instance.is_none() {
+            return;
+        }
+        let Some(conversation) = self.conversations.get_mut(&conversation_id) else {
+            return;
+        };
+        let reason = conversation
+            .run()
+            .map_or(RecoveryReason::HistoryMissing, |run| run.reason);
+        let resume = self.unresumed.remove(&conversation_id);
+        conversation.begin_run(reason, resume, &mut self.shared, draft);
+        conversation.show_status(draft);
     }
 
     pub(super) fn take_message(
@@ -82,9 +122,6 @@ impl Engine {
         let shared = &mut self.shared;
         let local = &shared.local;
         if let Some(conversation) = self.conversations.get_mut(&conversation_id) {
-            if !conversation.is_recovered() {
-                return Err(Ignored::NotRecovered);
-            }
             let outer = open_outer_message(
                 &message,
                 &conversation.membership,
@@ -92,6 +129,9 @@ impl Engine {
                 &local.key,
                 &local.live,
             )?;
+            if !conversation.is_recovered() {
+                return conversation.on_fenced(outer.sender, outer.plaintext, shared, draft);
+            }
             return match outer.plaintext {
                 Plaintext::Evidence(evidence) => conversation.on_evidence(&evidence, shared, draft),
                 Plaintext::Packet(DirectPacket::ActionProposal(proposal)) => {
@@ -103,12 +143,14 @@ impl Engine {
                 Plaintext::Packet(DirectPacket::CertifiedRecord(record)) => {
                     conversation.on_certified(*record, shared, draft)
                 }
+                Plaintext::Packet(DirectPacket::CatchUpRequest(request)) => {
+                    conversation.on_catch_up_request(outer.sender, *request, shared, draft)
+                }
                 Plaintext::Packet(
                     DirectPacket::CompletedReanchor(_)
-                    | DirectPacket::CatchUpRequest(_)
                     | DirectPacket::CatchUpPage(_)
                     | DirectPacket::CatchUpIncomplete(_),
-                ) => Err(Ignored::RecoveryNotBuilt),
+                ) => Err(Ignored::NotRecovering),
             };
         }
         let watched = self

@@ -3,7 +3,7 @@
 use conclave_harness::RouterInstanceId;
 use conclave_harness::randomness::random_array;
 
-use super::conversation::{Conversation, Intent, Recovery, foundation, sealable};
+use super::conversation::{Conversation, Intent, foundation, sealable};
 use super::draft::Draft;
 use super::effect::Effect;
 use super::error::{AcknowledgeError, SendError};
@@ -147,6 +147,7 @@ impl Engine {
             intent,
             request_id: Some(request_id),
         });
+        conversation.rearm(shared, draft);
         conversation.propose(shared, draft);
         Ok(())
     }
@@ -177,9 +178,6 @@ impl Engine {
 fn admit(held: &Conversation, membership: &Membership, shared: &Shared) -> Result<(), SendError> {
     if held.membership.hash() != membership.hash() {
         return Err(SendError::MembershipDiffers);
-    }
-    if let Recovery::Unavailable(reason) = held.recovery {
-        return Err(SendError::Unavailable(reason));
     }
     if held.intents.len() >= UNFINISHED_SENDS_MAX
         || shared.outbox.pending(membership.conversation_id()) >= PENDING_OUTBOUND_MAX

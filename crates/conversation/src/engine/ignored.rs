@@ -65,9 +65,24 @@ pub enum Ignored {
     /// The record is not staged, so its vote cannot be kept.
     #[error("the vote's record is not staged")]
     NotStaged,
-    /// A packet of recovery, which this release does not take part in.
-    #[error("recovery is not built yet")]
-    RecoveryNotBuilt,
+    /// An answer, a vote or a completed re-anchor for a conversation that does not recover.
+    #[error("the conversation does not recover")]
+    NotRecovering,
+    /// A vote to re-anchor a conversation that is anchored to the Router's instance.
+    #[error("the conversation does not re-anchor")]
+    NotReanchoring,
+    /// An answer to another question than the pending one.
+    #[error("this was not asked")]
+    NotAsked,
+    /// The local agent's own question.
+    #[error("the question is our own")]
+    OwnRequest,
+    /// The member has as many unsent answers as one member may have.
+    #[error("too many answers to the member are on their way")]
+    TooManyAnswers,
+    /// The local agent voted to leave the anchor, so nothing more is staged or voted for under it.
+    #[error("a re-anchor away from the anchor is staged")]
+    CandidateStaged,
     /// The Registry knows no card of the invitation's sender.
     #[error("the invitation's sender has no card")]
     InviterUnknown,

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use conclave_harness::{
-    AgentCard, EncodedSignedMessage, MessageId, Randomness, RouterInstanceId, SignedMessageDigest,
+    AgentCard, AgentId, EncodedSignedMessage, MessageId, Randomness, RouterInstanceId, SignedMessageDigest,
 };
 
 use crate::membership::Membership;
+use crate::store::Snapshot;
 use crate::values::{Content, ConversationId, DeliveryToken};
 
 /// What the engine may use while it handles one input.
@@ -85,6 +86,8 @@ pub enum TimerId {
     Drain(ConversationId),
     /// The end of a send's wait for the Router.
     Attach(RequestId),
+    /// The next retry of a conversation's catch-up request.
+    CatchUp(ConversationId),
 }
 
 /// What became of one [`Transmit`](super::Transmit).
@@ -112,6 +115,15 @@ pub enum SendOutcome {
     TransportFailure,
 }
 
+/// What a [`Read`](super::Effect::Read) is for. One read of a name is under way at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadId {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The member that asked for what is read.
+    pub requester: AgentId,
+}
+
 /// One input.
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -122,6 +134,18 @@ pub enum Input {
     },
     /// A conversation's feed brought a message.
     Delivered(Box<Delivered>),
+    /// What follows a conversation's cursor is no longer kept: messages may be lost between it and the next one delivered.
+    FeedGap {
+        /// The conversation.
+        conversation_id: ConversationId,
+    },
+    /// The rows of a [`Read`](super::Effect::Read).
+    Rows {
+        /// Which read.
+        read_id: ReadId,
+        /// The rows, read in one consistent state of the store.
+        rows: Box<Snapshot>,
+    },
     /// The feed of invitations brought a message.
     InvitationDelivered(Box<InvitationDelivered>),
     /// The host posts.

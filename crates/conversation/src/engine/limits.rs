@@ -3,6 +3,10 @@
 /// Folds of certified records that are kept in memory for late signatures and votes, for each conversation.
 pub const RETAINED_FOLDS_MAX: usize = 4;
 
+/// Messages of catch-up answers to one member, in one conversation, that the Router has not ordered yet. With more, the
+/// member's next question is ignored; it asks again.
+pub const ANSWERS_PENDING_PER_MEMBER_MAX: usize = 8;
+
 /// Watched conversations in total. The oldest is dropped for a newer one.
 pub const WATCHED_MAX: usize = 256;
 

@@ -27,14 +27,16 @@
 //! | `author` | binding a post, proposing it, resending it, proposing it again at a new head |
 //! | `vote` | which action is locked and signed |
 //! | `durability` | staging, voting, certifying, what the host is given |
+//! | `recovery` | how a conversation catches up and re-anchors, behind its own fence |
+//! | `stall` | what a conversation waits for, and whom |
 //! | `outbox` | when an envelope is offered, and what its outcome means |
 //! | `startup`, `stored` | whether a store may be trusted |
 //! | [`history`] | what an owner may read |
 //!
-//! May depend on everything else in this crate. Recovery, catch-up and re-anchoring have their place in
-//! [`ConversationStatus`]: a conversation whose Router instance changed is visibly unavailable until they are built.
+//! May depend on everything else in this crate.
 
 mod author;
+mod chain;
 mod conversation;
 mod draft;
 mod durability;
@@ -49,9 +51,11 @@ mod input;
 mod invitation;
 pub mod limits;
 mod outbox;
+mod recovery;
 mod router;
 mod run;
 mod shared;
+mod stall;
 mod startup;
 mod stored;
 mod text;
@@ -61,13 +65,14 @@ mod vote;
 use conclave_harness::{AgentCard, AgentKey, PublicKey, WireVersion, WireVersions};
 
 pub use effect::{
-    ConversationStatus, Delivery, Effect, SendMode, SentPost, Stage, Step, Transmit, TransmitInvitation,
-    UnavailableReason,
+    ConversationStatus, Delivery, Effect, RecoveryReason, SendMode, SentPost, Stage, Stall, Step, Transmit,
+    TransmitInvitation, WaitingFor,
 };
 pub use error::{AcknowledgeError, Corruption, Fatal, OpenError, RouterFault, SendError};
 pub use ignored::Ignored;
 pub use input::{
-    Context, Delivered, Feed, Input, InvitationDelivered, RequestId, SendOutcome, SendRequest, TimerId,
+    Context, Delivered, Feed, Input, InvitationDelivered, ReadId, RequestId, SendOutcome, SendRequest,
+    TimerId,
 };
 pub use run::{ConversationView, Engine};
 

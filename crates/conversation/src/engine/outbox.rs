@@ -7,7 +7,7 @@
 //! whose retry identity was lost, spend one; a conflict to an `initial` spends none, because the `retry` that follows
 //! settles it. A drain that ran out leaves the envelope pending, and the next begins with `retry`.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use conclave_harness::{AgentId, EncodedSignedMessage, MessageId, RouterInstanceId, SignedMessageDigest};
 
@@ -15,11 +15,12 @@ use super::draft::Draft;
 use super::effect::{Effect, SendMode, Transmit, TransmitInvitation};
 use super::error::{Fatal, RouterFault};
 use super::input::{SendOutcome, TimerId};
+use super::text::message_text;
 use super::timing::{SEND_ATTEMPT_SPACING_MS, SEND_ATTEMPTS_MAX, reconnect_delay};
 use crate::membership::Membership;
 use crate::store::Transition;
-use crate::store::rows::OutboundInvitation;
-use crate::store::transition::{BeginOutbound, CompleteOutbound};
+use crate::store::rows::{Disposition, OutboundInvitation, OutboundRow};
+use crate::store::transition::{BeginOutbound, CompleteOutbound, DiscardOutbound};
 use crate::values::ConversationId;
 
 /// A signed envelope that is not known to be ordered.
@@ -32,6 +33,24 @@ pub(super) struct Envelope {
     pub(super) invitations: Vec<OutboundInvitation>,
     /// Whether a first attempt was ever begun.
     pub(super) attempted: bool,
+    /// The member whose catch-up question it answers.
+    pub(super) answer_to: Option<AgentId>,
+}
+
+impl Envelope {
+    /// Its row, exactly as stored.
+    fn row(&self, conversation: &ConversationId) -> OutboundRow {
+        OutboundRow {
+            outbound_sequence: self.sequence,
+            outbound_id: self.outbound_id.to_string(),
+            conversation_id: conversation.to_string(),
+            canonical_signed_message: message_text(&self.message),
+            invitations: self.invitations.clone(),
+            attempted: self.attempted,
+            disposition: Disposition::Pending,
+            wire_version: self.message.version().to_string(),
+        }
+    }
 }
 
 /// What a queue is doing with its first envelope.
@@ -59,8 +78,9 @@ struct Queue {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outbox {
     queues: BTreeMap<ConversationId, Queue>,
-    /// Conversations for which nothing may be sent.
-    held: BTreeSet<ConversationId>,
+    /// What fenced conversations retain: everything that was on its way when the fence went up. What is pushed behind the
+    /// fence is recovery's and goes out.
+    retained: BTreeMap<ConversationId, VecDeque<Envelope>>,
 }
 
 impl Outbox {
@@ -79,13 +99,25 @@ impl Outbox {
 
     /// How many envelopes of a conversation are on their way.
     pub(super) fn pending(&self, conversation: &ConversationId) -> usize {
-        self.queues
+        let retained = self.retained.get(conversation).map_or(0, VecDeque::len);
+        let pending = self
+            .queues
             .get(conversation)
-            .map_or(0, |queue| queue.pending.len())
+            .map_or(0, |queue| queue.pending.len());
+        retained + pending
     }
 
-    /// Sends nothing more for a conversation, for as long as it is held.
-    pub(super) fn hold(&mut self, conversation: ConversationId, draft: &mut Draft<'_>) {
+    /// How many answers to a member are on their way.
+    pub(super) fn answers_pending(&self, conversation: &ConversationId, member: &AgentId) -> usize {
+        let to_member = |envelope: &&Envelope| envelope.answer_to == Some(*member);
+        self.queues
+            .get(conversation)
+            .map_or(0, |queue| queue.pending.iter().filter(to_member).count())
+    }
+
+    /// Retains everything that is on its way, until [`release`](Self::release).
+    pub(super) fn fence(&mut self, conversation: ConversationId, draft: &mut Draft<'_>) {
+        let retained = self.retained.entry(conversation).or_default();
         if let Some(queue) = self.queues.get_mut(&conversation) {
             if matches!(queue.drain, Drain::Spacing { .. } | Drain::Waiting) {
                 draft.effect(Effect::CancelTimer {
@@ -93,15 +125,37 @@ impl Outbox {
                 });
             }
             queue.drain = Drain::Idle;
+            retained.append(&mut queue.pending);
         }
-        self.held.insert(conversation);
+    }
+
+    /// Lets what was retained go out, in its order, before whatever is pushed from here on.
+    pub(super) fn release(&mut self, conversation: ConversationId) {
+        for envelope in self.retained.remove(&conversation).into_iter().flatten() {
+            self.push(conversation, envelope);
+        }
+    }
+
+    /// Discards what is retained: it binds a Router instance that is gone.
+    pub(super) fn discard(&mut self, conversation: ConversationId, draft: &mut Draft<'_>) {
+        let Some(retained) = self.retained.get_mut(&conversation) else {
+            return;
+        };
+        let outbound: Vec<OutboundRow> = retained
+            .iter()
+            .map(|envelope| envelope.row(&conversation))
+            .collect();
+        retained.clear();
+        if !outbound.is_empty() {
+            draft.commit(Transition::DiscardOutbound(DiscardOutbound {
+                outbound,
+                obligations: Vec::new(),
+            }));
+        }
     }
 
     /// Whether a conversation's first envelope may be begun, and the queue if so.
     fn ready(&mut self, conversation: &ConversationId) -> Option<&mut Queue> {
-        if self.held.contains(conversation) {
-            return None;
-        }
         self.queues
             .get_mut(conversation)
             .filter(|queue| queue.drain == Drain::Idle)
@@ -110,8 +164,7 @@ impl Outbox {
     /// The conversations with something to begin.
     pub(super) fn to_begin(&self) -> Vec<ConversationId> {
         let begin = |(id, queue): (&ConversationId, &Queue)| {
-            (queue.drain == Drain::Idle && !queue.pending.is_empty() && !self.held.contains(id))
-                .then_some(*id)
+            (queue.drain == Drain::Idle && !queue.pending.is_empty()).then_some(*id)
         };
         self.queues.iter().filter_map(begin).collect()
     }
@@ -153,9 +206,6 @@ impl Outbox {
         draft: &mut Draft<'_>,
     ) {
         let conversation = *membership.conversation_id();
-        if self.held.contains(&conversation) {
-            return;
-        }
         let Some(queue) = self.queues.get_mut(&conversation) else {
             return;
         };

@@ -2,9 +2,8 @@
 
 use conclave_harness::{MessageId, RouterInstanceId};
 
-use super::conversation::Recovery;
 use super::draft::Draft;
-use super::effect::{Effect, UnavailableReason};
+use super::effect::{Effect, RecoveryReason};
 use super::input::{Feed, SendOutcome, TimerId};
 use super::run::{Engine, Resume};
 
@@ -13,31 +12,27 @@ impl Engine {
     pub(super) fn attach(&mut self, instance: RouterInstanceId, draft: &mut Draft<'_>) {
         let before = self.shared.instance.replace(instance);
         if before == Some(instance) {
-            return self.shared.outbox.wake(draft);
+            self.shared.outbox.wake(draft);
+            for conversation in self.conversations.values_mut() {
+                conversation.rearm(&mut self.shared, draft);
+            }
+            return;
         }
         for (conversation_id, conversation) in &mut self.conversations {
             let anchored = conversation.anchored_instance();
-            if anchored != instance && conversation.is_recovered() {
-                let reason = UnavailableReason::RouterInstanceChanged {
-                    anchored,
-                    current: instance,
-                };
-                conversation.recovery = Recovery::Unavailable(reason);
-                self.shared.outbox.hold(*conversation_id, draft);
-                draft.effect(Effect::CancelTimer {
-                    id: TimerId::Resend(*conversation_id),
-                });
-                draft.effect(Effect::Unwatch {
-                    feed: Feed::Conversation(*conversation_id),
-                });
-            } else if before.is_some() {
-                continue;
+            let cursor = self.cursors.get(&Feed::Conversation(*conversation_id));
+            let read_elsewhere = cursor.is_some_and(|cursor| cursor.router_instance_id != instance);
+            let reason = if anchored != instance {
+                let current = instance;
+                Some(RecoveryReason::RouterInstanceChanged { anchored, current })
+            } else {
+                (before.is_some() || read_elsewhere).then_some(RecoveryReason::HistoryMissing)
+            };
+            if let Some(reason) = reason {
+                let resume = self.unresumed.remove(conversation_id);
+                conversation.begin_run(reason, resume, &mut self.shared, draft);
             }
-            let (conversation_id, status) = (*conversation_id, conversation.status());
-            draft.effect(Effect::ConversationState {
-                conversation_id,
-                status,
-            });
+            conversation.show_status(draft);
         }
         self.watch_all(draft);
         if before.is_none() {
@@ -53,12 +48,8 @@ impl Engine {
 
     /// Asks for every feed that is to be read.
     pub(super) fn watch_all(&mut self, draft: &mut Draft<'_>) {
-        let held = self
-            .conversations
-            .iter()
-            .filter(|(_, held)| held.is_recovered())
-            .map(|(id, _)| *id);
-        let feeds = held.chain(self.watched.keys().copied()).map(Feed::Conversation);
+        let held = self.conversations.keys().chain(self.watched.keys());
+        let feeds = held.copied().map(Feed::Conversation);
         for feed in std::iter::once(Feed::Invitations).chain(feeds) {
             draft.effect(Effect::Watch {
                 feed,
@@ -116,6 +107,11 @@ impl Engine {
             TimerId::Resend(conversation_id) => {
                 if let Some(conversation) = self.conversations.get_mut(&conversation_id) {
                     conversation.resend(&mut self.shared, draft);
+                }
+            }
+            TimerId::CatchUp(conversation_id) => {
+                if let Some(conversation) = self.conversations.get_mut(&conversation_id) {
+                    conversation.retry_catch_up(&mut self.shared, draft);
                 }
             }
             TimerId::Drain(conversation_id) => {

@@ -77,6 +77,7 @@ impl Engine {
         let mut draft = Draft::new(context);
         if self.shared.fatal.is_none() {
             self.take(input, &mut draft);
+            self.keep_recovered_cursors(&mut draft);
             self.begin_sending(&mut draft);
         } else {
             self.refuse(input, &mut draft);
@@ -100,6 +101,12 @@ impl Engine {
         match input {
             Input::RouterInstance { router_instance_id } => self.attach(router_instance_id, draft),
             Input::Delivered(delivered) => self.deliver(*delivered, draft),
+            Input::FeedGap { conversation_id } => self.feed_gap(conversation_id, draft),
+            Input::Rows { read_id, rows } => {
+                if let Some(conversation) = self.conversations.get_mut(&read_id.conversation_id) {
+                    conversation.on_rows(read_id.requester, &rows, &mut self.shared, draft);
+                }
+            }
             Input::InvitationDelivered(delivered) => self.deliver_invitation(*delivered, draft),
             Input::Send(request) => self.send(*request, draft),
             Input::Acknowledge { delivery_token } => self.acknowledge(delivery_token, draft),

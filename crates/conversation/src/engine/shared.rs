@@ -52,6 +52,8 @@ pub(super) struct Shared {
     pub(super) memory: EvidenceMemory,
     pub(super) outbox: Outbox,
     pub(super) deliveries: BTreeMap<DeliveryToken, DeliveryEntry>,
+    /// Conversations whose run ended in this step: their cursors become durable with it.
+    pub(super) recovered: Vec<ConversationId>,
     /// Set once, and final.
     pub(super) fatal: Option<Fatal>,
 }
@@ -64,6 +66,29 @@ impl Shared {
         plaintext: &[u8],
         invitations: Vec<OutboundInvitation>,
         obligation: Option<RecordHash>,
+        draft: &mut Draft<'_>,
+    ) {
+        self.put_on_its_way(membership, plaintext, invitations, obligation, None, draft);
+    }
+
+    /// As [`enqueue`](Self::enqueue), in answer to a member's catch-up question.
+    pub(super) fn enqueue_answer(
+        &mut self,
+        membership: &Membership,
+        plaintext: &[u8],
+        requester: AgentId,
+        draft: &mut Draft<'_>,
+    ) {
+        self.put_on_its_way(membership, plaintext, Vec::new(), None, Some(requester), draft);
+    }
+
+    fn put_on_its_way(
+        &mut self,
+        membership: &Membership,
+        plaintext: &[u8],
+        invitations: Vec<OutboundInvitation>,
+        obligation: Option<RecordHash>,
+        answer_to: Option<AgentId>,
         draft: &mut Draft<'_>,
     ) {
         let Local {
@@ -105,6 +130,7 @@ impl Shared {
             message: message.into_encoded(),
             invitations: row.invitations,
             attempted: false,
+            answer_to,
         };
         self.outbox.push(*membership.conversation_id(), envelope);
     }

@@ -7,14 +7,14 @@ use conclave_harness::{EncodedSignedMessage, PublicKey, WireVersions};
 
 use super::error::Corruption;
 use super::fold::staged_row;
-use crate::certificates::{EvidenceMemory, Merge, SignerMap, verify_evidence};
+use crate::certificates::{EvidenceMemory, Merge, SignerMap, Subject, verify_evidence};
 use crate::membership::Membership;
 use crate::store::rows::{
     AnchorRow, CertifiedRecordRow, ConversationStateRow, EvidenceKind, EvidenceRow, MembershipRow,
     StagedRecordRow,
 };
 use crate::store::{Key, Row, Snapshot, Table};
-use crate::values::{ClosedValue, ConversationId, RecordCore, RouterAnchor};
+use crate::values::{AnchorHash, ClosedValue, ConversationId, RecordCore, RecordHash, RouterAnchor};
 use crate::verification::{
     Position, VerifiedActionCertifiedRecord, VerifiedCertifiedRecord, VerifiedRecordCore,
     VerifiedRouterAnchor,
@@ -209,6 +209,54 @@ impl Foundations {
         position.anchor_hash = *next.anchor.hash();
         Ok(())
     }
+}
+
+/// Reads one certified record and verifies it as a whole.
+pub(super) fn load_certified(
+    rows: &Snapshot,
+    ordinal: u64,
+    record_hash: &RecordHash,
+    membership: &Membership,
+    trust: &mut Trust<'_>,
+) -> Result<VerifiedCertifiedRecord, Corruption> {
+    let key = Key::new([&membership.conversation_id().to_string()]);
+    let link: CertifiedRecordRow = required(rows, &key.clone().with(ordinal))?;
+    require(
+        &link,
+        link.record_hash == record_hash.to_string(),
+        "another record holds the place",
+    )?;
+    let row: StagedRecordRow = required(rows, &key.with(&link.record_hash))?;
+    let record = load_record(&row, membership)?;
+    let anchor = load_anchor_at(rows, record.anchor_hash(), membership, trust)?;
+    let signatures = load_signatures(rows, &record, membership, trust)?;
+    let votes = load_votes(rows, &record, membership, trust)?;
+    VerifiedActionCertifiedRecord::assemble(record, &anchor, signatures, membership)
+        .and_then(|record| VerifiedCertifiedRecord::assemble(record, votes, membership))
+        .ok_or_else(|| corrupt(&link, "the retained evidence does not complete its certificates"))
+}
+
+/// Reads one anchor and verifies it.
+pub(super) fn load_anchor_at(
+    rows: &Snapshot,
+    hash: &AnchorHash,
+    membership: &Membership,
+    trust: &mut Trust<'_>,
+) -> Result<VerifiedRouterAnchor, Corruption> {
+    let key = Key::new([&membership.conversation_id().to_string(), &hash.to_string()]);
+    let row: AnchorRow = required(rows, &key)?;
+    load_anchor(&row, membership, trust)
+}
+
+/// The votes kept for a re-anchor candidate.
+pub(super) fn load_reanchor_votes(
+    rows: &Snapshot,
+    anchor: &AnchorHash,
+    membership: &Membership,
+    trust: &mut Trust<'_>,
+) -> Result<SignerMap, Corruption> {
+    let (subject, signers) = (anchor.to_string(), SignerMap::new(Subject::Reanchor(*anchor)));
+    load_evidence(rows, EvidenceKind::Reanchor, &subject, signers, membership, trust)
 }
 
 /// Verifies a stored descriptor.

@@ -3,10 +3,15 @@
 use conclave_harness::Randomness;
 use conclave_harness::randomness::random_array;
 
-/// Before the first resend of a proposal, and the first retry of a catch-up request.
+/// Before the first resend of a proposal.
 pub const RESEND_BASE_MS: u64 = 1_000;
 /// How often a proposal is resent; each delay is twice the one before.
 pub const RESENDS_MAX: u32 = 8;
+
+/// Before the first retry of a catch-up request.
+pub const CATCH_UP_BASE_MS: u64 = 1_000;
+/// How often a catch-up request is repeated; each delay is twice the one before.
+pub const CATCH_UP_RETRIES_MAX: u32 = 8;
 
 /// How often one drain tries to send an envelope. Retries and lost retry identities share the count.
 pub const SEND_ATTEMPTS_MAX: u32 = 3;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use conclave_harness::{AgentId, EncodedSignedMessage, RouterInstanceId};
 
-use super::conversation::{Conversation, Recovery, foundation, sealable};
+use super::conversation::{Conversation, foundation, sealable};
 use super::draft::Draft;
 use super::effect::{Effect, Stage};
 use super::error::Fatal;
@@ -98,7 +98,6 @@ impl Conversation {
             forget_cursor: false,
         }));
         let mut conversation = Conversation::founded(membership.clone(), anchor);
-        conversation.recovery = Recovery::Recovered;
         draft.effect(Effect::ConversationState {
             conversation_id: *membership.conversation_id(),
             status: conversation.status(),
@@ -183,8 +182,20 @@ impl Conversation {
             Subject::Action(action_hash) if self.folds.contains_key(&action_hash) => action_hash,
             Subject::Action(_) => return Err(Ignored::NoSubject),
             Subject::Record { record_hash, .. } => self.action_of(&record_hash).ok_or(Ignored::NoSubject)?,
-            Subject::Reanchor(_) | Subject::CatchUp => return Err(Ignored::RecoveryNotBuilt),
+            Subject::Reanchor(_) => return self.on_vote_after_recovery(&evidence, shared, draft),
+            Subject::CatchUp => return Err(Ignored::NoSubject),
         };
+        self.take_evidence(action_hash, evidence, shared, draft)
+    }
+
+    /// Merges a statement about a held action or its record.
+    pub(super) fn take_evidence(
+        &mut self,
+        action_hash: ActionHash,
+        evidence: VerifiedEvidence,
+        shared: &mut Shared,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), Ignored> {
         let fold = self.folds.get_mut(&action_hash).ok_or(Ignored::NoSubject)?;
         let signer = *evidence.signer();
         let (map, stage) = match evidence.subject() {
@@ -220,13 +231,13 @@ impl Conversation {
 
     /// What can be said of a record before its certificate is verified: it is new here and extends the head.
     pub(super) fn require_open(&self, value: &ActionCertifiedRecord, local: &AgentId) -> Result<(), Ignored> {
-        if let Some(action) = self.action_of(&value.record_hash)
-            && self.folds.get(&action).is_some_and(|fold| fold.ordinal.is_some())
-        {
+        if self.chain.holds(&value.record_hash) {
             return Err(Ignored::Duplicate);
         }
         let core = &value.record_core;
-        if core.previous_record_hash() != self.head_record() || core.anchor_hash() != self.anchor.hash() {
+        // An empty conversation takes a certified GENESIS whatever its own anchor is.
+        let of_anchor = core.anchor_hash() == self.anchor.hash() || self.head.is_none();
+        if core.previous_record_hash() != self.head_record() || !of_anchor {
             return Err(Ignored::NotGapFree);
         }
         self.require_new_post(core.post_intent(), local)

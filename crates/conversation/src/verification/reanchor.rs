@@ -143,6 +143,14 @@ impl VerifiedRouterAnchor {
         }
     }
 
+    /// An anchor that was verified before.
+    pub(super) fn known(value: RouterAnchor) -> Self {
+        Self {
+            hash: value.to_body().hash(),
+            value,
+        }
+    }
+
     /// The anchor.
     pub fn value(&self) -> &RouterAnchor {
         &self.value

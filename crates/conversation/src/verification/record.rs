@@ -226,6 +226,11 @@ impl VerifiedActionCertifiedRecord {
         &self.anchor
     }
 
+    /// The anchor, known to be verified.
+    pub fn verified_anchor(&self) -> VerifiedRouterAnchor {
+        VerifiedRouterAnchor::known(self.anchor.clone())
+    }
+
     /// The signatures on the action.
     pub fn signatures(&self) -> &SignerMap {
         &self.signatures

@@ -391,6 +391,7 @@ fn a_record_of_another_membership_is_refused_and_one_of_no_held_conversation_ign
     let packet: DirectPacket = forged.into();
     let message = world.outer(0, &everyone, &packet.encode());
     let forged = Ordered {
+        instance: world.router.instance,
         message,
         position: copy.position,
         ..copy.clone()

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use conclave_conversation::engine::{
     Context, ConversationStatus, Delivered, Delivery, Effect, Engine, Fatal, Feed, Ignored, Input,
-    InvitationDelivered, Local, RequestId, SendError, SendMode, SendOutcome, SendRequest, SentPost, Stage,
-    Step, TimerId, Transmit, history,
+    InvitationDelivered, Local, ReadId, RequestId, SendError, SendMode, SendOutcome, SendRequest, SentPost,
+    Stage, Stall, Step, TimerId, Transmit, history,
 };
 use conclave_conversation::membership::Membership;
 use conclave_conversation::outer_message::{open_outer_message, seal_outer_message};
-use conclave_conversation::store::MemoryStore;
+use conclave_conversation::store::{MemoryStore, Read, Snapshot};
 use conclave_conversation::test_support::{self, Agent, router_instance};
 use conclave_conversation::values::{
-    ActionHash, Content, ConversationId, DirectPacket, EvidenceStatement, Plaintext, PostId, RecordHash,
+    ActionCore, ActionHash, AnchorBody, AnchorHash, Content, ConversationId, DirectPacket, EvidenceStatement,
+    Plaintext, PostId, RecordHash,
 };
 use conclave_harness::randomness::SeededRandomness;
 use conclave_harness::{
@@ -23,6 +24,8 @@ use conclave_harness::{
 /// One ordered message.
 #[derive(Clone)]
 pub(crate) struct Ordered {
+    /// The Router instance that ordered it.
+    pub(crate) instance: RouterInstanceId,
     pub(crate) feed: OrderedFeed,
     pub(crate) position: u64,
     pub(crate) message: EncodedSignedMessage,
@@ -43,12 +46,20 @@ pub(crate) struct Router {
 
 impl Router {
     pub(crate) fn append(&mut self, feed: OrderedFeed, message: EncodedSignedMessage) {
-        let position = self.log.len() as u64 + 1;
+        let of_instance = |ordered: &&Ordered| ordered.instance == self.instance;
+        let position = self.log.iter().filter(of_instance).count() as u64 + 1;
         self.log.push(Ordered {
+            instance: self.instance,
             feed,
             position,
             message,
         });
+    }
+
+    /// Another instance, with an order of its own.
+    pub(crate) fn restart(&mut self, number: u8) {
+        self.instance = router_instance(number);
+        self.known.clear();
     }
 
     /// Forgets every retry identity, as eviction does.
@@ -99,6 +110,11 @@ pub(crate) struct Member {
     pub(crate) transmits: VecDeque<Transmit>,
     /// For each feed read: the last position handed over.
     pub(crate) feeds: BTreeMap<Feed, u64>,
+    /// The instance whose order those positions count in.
+    feeds_of: RouterInstanceId,
+    /// Reads of the store that the engine waits for.
+    reads: VecDeque<(ReadId, Vec<Read>)>,
+    pub(crate) stalls: BTreeMap<ConversationId, Stall>,
     pub(crate) timers: BTreeMap<TimerId, u64>,
     /// Everything the host was given, in order, repetitions after restarts included.
     pub(crate) delivered: Vec<Delivery>,
@@ -183,6 +199,9 @@ impl World {
             online: true,
             transmits: VecDeque::new(),
             feeds: BTreeMap::new(),
+            feeds_of: router_instance(0),
+            reads: VecDeque::new(),
+            stalls: BTreeMap::new(),
             timers: BTreeMap::new(),
             delivered: Vec::new(),
             acknowledged: BTreeSet::new(),
@@ -298,6 +317,43 @@ impl World {
         for effect in step.effects {
             self.carry_out(member, effect);
         }
+        while let Some((read_id, reads)) = self.members[member].reads.pop_front() {
+            let whole = self.members[member].store.snapshot();
+            let mut rows = Snapshot::new();
+            for read in &reads {
+                let (Read::Row(table, _) | Read::Prefix(table, _)) = read;
+                for (key, bytes) in whole.read(read) {
+                    rows.insert(*table, key, bytes);
+                }
+            }
+            let rows = Box::new(rows);
+            self.handle(member, Input::Rows { read_id, rows });
+        }
+    }
+
+    /// The Router comes back as another instance, and everyone who is up learns of it.
+    pub(crate) fn restart_router(&mut self, number: u8) {
+        self.router.restart(number);
+        for member in 0..self.members.len() {
+            if self.members[member].engine.is_some() {
+                self.attach(member);
+            }
+        }
+    }
+
+    /// A member loses what its feed of a conversation holds beyond what it read, and the transport says so.
+    pub(crate) fn lose_unread(&mut self, member: usize, membership: &Membership) {
+        let conversation_id = *membership.conversation_id();
+        let last = self
+            .router
+            .log
+            .iter()
+            .filter(|ordered| ordered.instance == self.router.instance)
+            .count() as u64;
+        self.members[member]
+            .feeds
+            .insert(Feed::Conversation(conversation_id), last);
+        self.handle(member, Input::FeedGap { conversation_id });
     }
 
     fn carry_out(&mut self, member: usize, effect: Effect) {
@@ -305,6 +361,10 @@ impl World {
         match effect {
             Effect::Transmit(transmit) => this.transmits.push_back(*transmit),
             Effect::Watch { feed, after } => {
+                if this.feeds_of != self.router.instance {
+                    this.feeds_of = self.router.instance;
+                    this.feeds.clear();
+                }
                 this.feeds.entry(feed).or_insert(after.unwrap_or(0));
             }
             Effect::Unwatch { feed } => {
@@ -333,6 +393,13 @@ impl World {
                 status,
             } => {
                 this.status.insert(conversation_id, status);
+            }
+            Effect::Read { read_id, reads } => this.reads.push_back((read_id, reads)),
+            Effect::Stalled {
+                conversation_id,
+                stall,
+            } => {
+                this.stalls.insert(conversation_id, stall);
             }
             Effect::Fatal { reason } => this.fatal = Some(reason),
         }
@@ -433,8 +500,9 @@ impl World {
             return false;
         }
         let next = self.router.log.iter().find(|ordered| {
-            feed_of(ordered, this.id())
-                .is_some_and(|feed| this.feeds.get(&feed).is_some_and(|read| ordered.position > *read))
+            ordered.instance == self.router.instance
+                && feed_of(ordered, this.id())
+                    .is_some_and(|feed| this.feeds.get(&feed).is_some_and(|read| ordered.position > *read))
         });
         let Some(ordered) = next.cloned() else {
             return false;
@@ -454,7 +522,7 @@ impl World {
     /// A message as the transport hands it over.
     pub(crate) fn input(&self, ordered: &Ordered) -> Input {
         let (message, position) = (Some(ordered.message.clone()), ordered.position);
-        let router_instance_id = self.router.instance;
+        let router_instance_id = ordered.instance;
         match ordered.feed {
             OrderedFeed::Conversation(conversation_id) => Input::Delivered(Box::new(Delivered {
                 conversation_id,
@@ -649,19 +717,27 @@ impl World {
 
     /// Safety of a conversation of honest members, from the Router's whole order and from every store.
     pub(crate) fn check(&self, membership: &Membership) {
-        let mut predecessor: BTreeMap<ActionHash, Option<RecordHash>> = BTreeMap::new();
-        let mut record_predecessor: BTreeMap<RecordHash, Option<RecordHash>> = BTreeMap::new();
-        let mut signed: BTreeMap<(usize, Option<RecordHash>), ActionHash> = BTreeMap::new();
-        let mut voted: BTreeMap<(usize, Option<RecordHash>), RecordHash> = BTreeMap::new();
+        type Place = (Option<RecordHash>, AnchorHash);
+        let mut predecessor: BTreeMap<ActionHash, Place> = BTreeMap::new();
+        let mut record_predecessor: BTreeMap<RecordHash, Place> = BTreeMap::new();
+        let mut signed: BTreeMap<(usize, Place), ActionHash> = BTreeMap::new();
+        let mut voted: BTreeMap<(usize, Place), RecordHash> = BTreeMap::new();
+        let mut reanchored: BTreeMap<(usize, AnchorHash, RouterInstanceId), AnchorHash> = BTreeMap::new();
         let mut copies: BTreeSet<(usize, RecordHash)> = BTreeSet::new();
         for (sender, plaintext) in self.opened(membership) {
             match plaintext {
                 Plaintext::Packet(DirectPacket::ActionProposal(proposal)) => {
-                    let previous = proposal.action.previous_record_hash().copied();
+                    let previous = (
+                        proposal.action.previous_record_hash().copied(),
+                        anchor_of(&proposal.action),
+                    );
                     predecessor.insert(proposal.action.hash(), previous);
                 }
                 Plaintext::Packet(DirectPacket::ActionCertifiedRecord(record)) => {
-                    let previous = record.record_core.previous_record_hash().copied();
+                    let previous = (
+                        record.record_core.previous_record_hash().copied(),
+                        *record.record_core.anchor_hash(),
+                    );
                     record_predecessor.insert(record.record_hash, previous);
                     copies.insert((sender, record.record_hash));
                 }
@@ -686,7 +762,16 @@ impl World {
                             "two records voted"
                         );
                     }
-                    _ => {}
+                    EvidenceStatement::ReanchorVote(statement) => {
+                        let body = &statement.reanchor;
+                        let place = (sender, body.previous_anchor_hash, body.router_instance_id);
+                        let before = reanchored.insert(place, statement.anchor_hash);
+                        assert!(
+                            before.is_none_or(|before| before == statement.anchor_hash),
+                            "two re-anchors voted"
+                        );
+                    }
+                    EvidenceStatement::CatchUpAttestation(_) => {}
                 },
                 Plaintext::Packet(_) => {}
             }
@@ -729,16 +814,28 @@ pub(crate) fn statement(message: &EncodedSignedMessage) -> EvidenceStatement {
     EvidenceStatement::decode(message.body()).expect("a statement")
 }
 
+/// The anchor an action binds.
+fn anchor_of(action: &ActionCore) -> AnchorHash {
+    match action {
+        ActionCore::Genesis(genesis) => AnchorBody::from(genesis.anchor.clone()).hash(),
+        ActionCore::Post(post) => post.anchor_hash,
+    }
+}
+
 pub(crate) fn kind_of(plaintext: &Plaintext) -> &'static str {
     match plaintext {
         Plaintext::Packet(DirectPacket::ActionProposal(_)) => "proposal",
         Plaintext::Packet(DirectPacket::ActionCertifiedRecord(_)) => "copy",
         Plaintext::Packet(DirectPacket::CertifiedRecord(_)) => "head",
-        Plaintext::Packet(_) => "recovery",
+        Plaintext::Packet(DirectPacket::CatchUpRequest(_)) => "request",
+        Plaintext::Packet(DirectPacket::CatchUpPage(_)) => "page",
+        Plaintext::Packet(DirectPacket::CatchUpIncomplete(_)) => "incomplete",
+        Plaintext::Packet(DirectPacket::CompletedReanchor(_)) => "completed",
         Plaintext::Evidence(message) => match statement(message) {
             EvidenceStatement::ActionSignature(_) => "signature",
             EvidenceStatement::DurabilityVote(_) => "vote",
-            _ => "recovery",
+            EvidenceStatement::ReanchorVote(_) => "reanchor",
+            EvidenceStatement::CatchUpAttestation(_) => "attestation",
         },
     }
 }

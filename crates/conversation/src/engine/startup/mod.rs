@@ -18,10 +18,12 @@ use crate::engine::effect::Step;
 use crate::engine::error::{Corruption, OpenError};
 use crate::engine::fold::{Fold, lock_row};
 use crate::engine::input::Context;
+use crate::engine::recovery::{Candidate, reanchor_row};
 use crate::engine::run::{Engine, Resume};
 use crate::engine::shared::Shared;
 use crate::engine::stored::{
-    Foundations, Trust, column, corrupt, held, load_record, load_signatures, load_votes, require, surplus,
+    Foundations, Trust, column, corrupt, held, load_reanchor_votes, load_record, load_signatures, load_votes,
+    require, surplus,
 };
 use crate::engine::text::utf8;
 use crate::store::rows::{
@@ -30,7 +32,7 @@ use crate::store::rows::{
 };
 use crate::store::transition::BindIdentity;
 use crate::store::{Key, KeyPart, Row, Snapshot, Table, Transition};
-use crate::values::{ActionCore, ActionHash, ClosedValue, ConversationId};
+use crate::values::{ActionCore, ActionHash, ClosedValue, ConversationId, ReanchorBody};
 use crate::verification::{VerifiedAction, VerifiedRecordCore};
 
 impl Engine {
@@ -92,6 +94,7 @@ impl Engine {
             numbers: load_numbers(rows)?,
             outbox,
             deliveries,
+            recovered: Vec::new(),
             fatal: None,
             memory,
             local,
@@ -111,7 +114,7 @@ impl Engine {
 }
 
 /// The tables whose keys begin with a conversation that must be held.
-const OF_HELD_CONVERSATIONS: [Table; 8] = [
+const OF_HELD_CONVERSATIONS: [Table; 9] = [
     Table::ConversationState,
     Table::Anchors,
     Table::ProposalLocks,
@@ -120,6 +123,7 @@ const OF_HELD_CONVERSATIONS: [Table; 8] = [
     Table::CertifiedRecords,
     Table::PendingDeliveries,
     Table::DisseminationObligations,
+    Table::Reanchors,
 ];
 
 /// No row may belong to a conversation that is not held.
@@ -132,11 +136,7 @@ fn require_every_row_held(rows: &Snapshot, ids: &[ConversationId]) -> Result<(),
             }
         }
     }
-    // Candidates come with recovery. A store that holds one was written by a release that this one must not vote beside.
-    match rows.rows::<ReanchorRow>()?.first() {
-        Some(row) => Err(corrupt(row, "re-anchoring is not built yet")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Verifies everything of one conversation.
@@ -149,8 +149,10 @@ fn load_conversation(
 ) -> Result<(Conversation, Resume), Corruption> {
     let key = Key::new([&id.to_string()]);
     let foundations = Foundations::load(rows, id, trust)?;
-    let mut conversation =
-        Conversation::founded(foundations.membership.clone(), foundations.current().clone());
+    let mut conversation = Conversation::founded(
+        foundations.membership.clone(),
+        foundations.anchors[0].anchor.clone(),
+    );
     let mut certified: BTreeMap<String, String> = BTreeMap::new();
     let mut completions = Completions::load(rows, posts, &foundations.membership, local)?;
     let end = foundations.walk(rows, trust, &mut |_, record| {
@@ -167,6 +169,11 @@ fn load_conversation(
         conversation.advance_head(action_hash);
         Ok(())
     })?;
+    for later in &foundations.anchors[1..] {
+        conversation.chain.push_anchor(later.anchor.clone());
+    }
+    conversation.anchor = foundations.current().clone();
+    conversation.candidates = load_candidates(rows, &key, &conversation, trust)?;
     let live = load_lock(rows, &key, &conversation, &certified, trust)?;
     let staged_count = rows.count_below(Table::StagedRecords, &key) as u64;
     let live_staged = u64::from(live.as_ref().is_some_and(|fold| fold.staged));
@@ -180,7 +187,8 @@ fn load_conversation(
     let live_evidence = live
         .as_ref()
         .map_or(0, |fold| fold.signatures.len() + fold.votes.len());
-    if rows.count_below(Table::ProtocolEvidence, &key) != end.evidence + live_evidence {
+    let reanchor_votes: usize = conversation.candidates.iter().map(|held| held.votes.len()).sum();
+    if rows.count_below(Table::ProtocolEvidence, &key) != end.evidence + live_evidence + reanchor_votes {
         return Err(surplus(
             Table::ProtocolEvidence,
             &key,
@@ -201,6 +209,37 @@ fn load_conversation(
             pending: BTreeSet::new(),
         },
     ))
+}
+
+/// Verifies the re-anchor candidates: each leaves the current anchor, at a record of the chain, for an instance of its own.
+fn load_candidates(
+    rows: &Snapshot,
+    key: &Key,
+    conversation: &Conversation,
+    trust: &mut Trust<'_>,
+) -> Result<Vec<Candidate>, Corruption> {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for row in rows.below::<ReanchorRow>(key)? {
+        let body = ReanchorBody::decode_over(trust.history, row.canonical_body.as_bytes())
+            .map_err(|error| corrupt(&row, error))?;
+        require(
+            &row,
+            reanchor_row(&body, None) == row,
+            "a column disagrees with the body",
+        )?;
+        let of_it = body.membership_hash == *conversation.membership.hash()
+            && body.previous_anchor_hash == *conversation.anchor.hash()
+            && conversation.chain.holds(&body.selected_record_hash);
+        require(&row, of_it, "it does not leave the conversation's anchor")?;
+        let claimed = candidates
+            .iter()
+            .any(|held| held.body.router_instance_id == body.router_instance_id);
+        require(&row, !claimed, "another candidate is for the same instance")?;
+        let mut candidate = Candidate::new(body);
+        candidate.votes = load_reanchor_votes(rows, &candidate.body.hash(), &conversation.membership, trust)?;
+        candidates.push(candidate);
+    }
+    Ok(candidates)
 }
 
 /// Verifies the locks, and returns the fold of the one at the head. Every certified action holds the lock at its

@@ -84,6 +84,7 @@ pub(super) fn load_outbox(
                 message,
                 invitations: row.invitations,
                 attempted: row.attempted,
+                answer_to: None,
             },
         );
     }

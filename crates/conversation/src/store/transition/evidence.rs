@@ -53,8 +53,9 @@ impl MergeEvidence {
         match self.evidence.evidence_kind {
             EvidenceKind::Action => self.require_lock(reads, &self.evidence.subject_id)?,
             EvidenceKind::Durability => self.require_staged(reads)?,
-            EvidenceKind::Reanchor | EvidenceKind::CatchUp => {
-                return Err(Refusal::InvalidInput("recovery evidence has no subject here"));
+            EvidenceKind::Reanchor => self.require_candidate(reads)?,
+            EvidenceKind::CatchUp => {
+                return Err(Refusal::InvalidInput("an attestation is not kept"));
             }
         }
         match reads.get::<EvidenceRow>(&self.evidence.key())? {
@@ -70,6 +71,18 @@ impl MergeEvidence {
         match reads.get::<ProposalLockRow>(&self.lock_key())? {
             Some(lock) if lock.action_hash == action_hash => Ok(()),
             _ => Err(Refusal::InvalidInput("the statement's action is not locked")),
+        }
+    }
+
+    fn require_candidate(&self, reads: &ReadSet) -> Result<(), Refusal> {
+        let candidates = reads.below::<ReanchorRow>(&self.conversation_key())?;
+        if candidates
+            .iter()
+            .any(|row| row.anchor_hash == self.evidence.subject_id)
+        {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidInput("the vote's re-anchor is not staged"))
         }
     }
 

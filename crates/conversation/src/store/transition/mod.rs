@@ -1,12 +1,11 @@
 //! The transitions: each one value, each committed whole or not at all.
-//!
-//! T10 to T13 (re-anchoring) belong to recovery and take their place here when recovery does.
 
 mod conversation;
 mod delivery;
 mod evidence;
 mod lock;
 mod outbox;
+mod reanchor;
 mod record;
 mod transport;
 
@@ -18,6 +17,7 @@ pub use delivery::AcknowledgeDelivery;
 pub use evidence::MergeEvidence;
 pub use lock::{LockGenesis, LockProposal, SupersedeLock};
 pub use outbox::{AttachObligation, BeginOutbound, CompleteOutbound, DiscardOutbound, Enqueue};
+pub use reanchor::{AdoptReanchor, CompleteReanchor, HeadLock, LeaveAnchor, RestartEmpty, StageReanchor};
 pub use record::{ApplyRecord, Completion, PromoteRecord, StageRecord};
 pub use transport::{AdvanceCursor, UnwatchConversation, WatchConversation};
 
@@ -42,6 +42,14 @@ pub enum Transition {
     PromoteRecord(PromoteRecord),
     /// T9: certify a record that was received whole.
     ApplyRecord(ApplyRecord),
+    /// T10: stage a re-anchor candidate, before voting for it.
+    StageReanchor(StageReanchor),
+    /// T11: complete the staged candidate.
+    CompleteReanchor(CompleteReanchor),
+    /// T12: adopt a member's completed re-anchor.
+    AdoptReanchor(AdoptReanchor),
+    /// T13: give an empty conversation another genesis anchor.
+    RestartEmpty(RestartEmpty),
     /// T14: put an envelope on its way.
     Enqueue(Enqueue),
     /// T15: put the envelope an obligation asks for on its way.
@@ -74,6 +82,10 @@ macro_rules! each {
             Transition::StageRecord($inner) => $body,
             Transition::PromoteRecord($inner) => $body,
             Transition::ApplyRecord($inner) => $body,
+            Transition::StageReanchor($inner) => $body,
+            Transition::CompleteReanchor($inner) => $body,
+            Transition::AdoptReanchor($inner) => $body,
+            Transition::RestartEmpty($inner) => $body,
             Transition::Enqueue($inner) => $body,
             Transition::AttachObligation($inner) => $body,
             Transition::BeginOutbound($inner) => $body,

@@ -1,0 +1,130 @@
+//! Members, posts, crashes, gaps and restarts of the Router in an order drawn at random; then everything works again, and
+//! everyone must have one history with every post in it.
+
+use conclave_conversation::engine::ConversationStatus;
+use conclave_conversation::membership::Membership;
+use conclave_harness::Randomness;
+use conclave_harness::randomness::{SeededRandomness, random_array};
+
+use crate::world::{CrashPoint, World};
+
+/// Steps of trouble in one run.
+const STEPS: usize = 250;
+
+fn draw(randomness: &mut dyn Randomness, below: usize) -> usize {
+    usize::from(u16::from_be_bytes(random_array::<2>(randomness))) % below
+}
+
+fn trouble(seed: u64, members: usize) -> (World, Membership) {
+    let mut world = World::new(members);
+    let everyone = world.everyone();
+    world.send(0, &everyone, "genesis");
+    if seed.is_multiple_of(4) {
+        // Trouble from the very first message on.
+    } else {
+        world.settle();
+    }
+    let mut chance = SeededRandomness::new(seed);
+    let mut instance = 0;
+    for step in 0..STEPS {
+        let member = draw(&mut chance, members);
+        if world.members[member].engine.is_none() {
+            if draw(&mut chance, 8) == 0 {
+                world.open(member);
+                world.attach(member);
+            }
+            continue;
+        }
+        match draw(&mut chance, 100) {
+            0..=2 => {
+                let unfinished = world.members[member].bound.len() - world.members[member].sent.len().min(2);
+                if unfinished < 4 {
+                    world.send(member, &everyone, &format!("post {step}"));
+                }
+            }
+            3 => {
+                world.crash_at.insert(member, CrashPoint::BeforeCommit);
+            }
+            4 => {
+                world.crash_at.insert(member, CrashPoint::AfterCommit);
+            }
+            5 if instance < 3 => {
+                instance += 1;
+                world.router.restart(instance);
+                if draw(&mut chance, 2) == 0 {
+                    world.attach(member);
+                }
+            }
+            6 => {
+                world.next_timer();
+            }
+            7 => world.crash(member),
+            8..=50 => {
+                world.transmit_one(member);
+            }
+            _ => {
+                world.deliver_one(member);
+            }
+        }
+    }
+    (world, everyone)
+}
+
+fn require_converged(seed: u64, members: usize) {
+    let (mut world, everyone) = trouble(seed, members);
+    world.crash_at.clear();
+    for member in 0..members {
+        if world.members[member].engine.is_none() {
+            world.open(member);
+        }
+        world.attach(member);
+    }
+    world.run_out();
+    // What ran out of retries before everyone was there begins again.
+    for member in 0..members {
+        world.attach(member);
+    }
+    world.run_out();
+    world.check(&everyone);
+    let chain = world.chain(0, &everyone);
+    for member in 0..members {
+        let this = &world.members[member];
+        assert!(this.fatal.is_none(), "seed {seed}: {:?}", this.fatal);
+        if let Some(status) = this.status.get(everyone.conversation_id()) {
+            assert_eq!(
+                *status,
+                ConversationStatus::Recovered,
+                "seed {seed} member {member}"
+            );
+        }
+        assert_eq!(
+            world.chain(member, &everyone),
+            chain,
+            "seed {seed} member {member}"
+        );
+        let unfinished: usize = this.engine.as_ref().map_or(0, |engine| {
+            engine.unfinished_posts(everyone.conversation_id()).count()
+        });
+        assert_eq!(unfinished, 0, "seed {seed} member {member} has unfinished posts");
+    }
+    for member in 0..members {
+        world.restart(member);
+    }
+    world.settle();
+    world.check(&everyone);
+}
+
+#[test]
+fn pairs_converge_whatever_restarts() {
+    (0..8).for_each(|seed| require_converged(seed, 2));
+}
+
+#[test]
+fn three_members_converge_whatever_restarts() {
+    (100..105).for_each(|seed| require_converged(seed, 3));
+}
+
+#[test]
+fn four_members_converge_whatever_restarts() {
+    (200..203).for_each(|seed| require_converged(seed, 4));
+}
