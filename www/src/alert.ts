@@ -4,7 +4,7 @@ import { byId, element } from "./dom.js";
 
 /** What a person can do about the failures a person can do something about. */
 const ADVICE: Readonly<Record<string, string>> = {
-  "name-taken": "This name is taken. Choose another.",
+  "name-taken": "This name is taken. Choose another. A name of your own is lost with the browser's data, which held its key.",
   "unknown-agent": "There is no such agent yet. Open it in another window first.",
   "invalid-address": "This is not a name an agent can have, or it is your own.",
   "membership-invalid": "A conversation has 2 to 32 members, each named once.",
