@@ -22,7 +22,7 @@ describe("a failure on purpose", () => {
   before(async () => {
     // A client that left is noticed at the next write at the latest: keepalives make one soon.
     const variables = { CONCLAVE_KEEPALIVE_INTERVAL_MS: "200" };
-    deployment = await Deployment.start({ testBuild: true, variables });
+    deployment = await Deployment.start({ shards: 1, testBuild: true, variables });
     client = connect(deployment.url);
   });
   after(() => deployment?.stop());
