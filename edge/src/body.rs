@@ -3,7 +3,10 @@
 use std::{cell::RefCell, rc::Rc};
 
 use bytes::Bytes;
-use conclave_grpc_web::{Encoding, Status};
+use conclave_grpc_web::{
+    Encoding, Status,
+    server::{FrameJoiner, MessageTooLong},
+};
 use conclave_topiclog::StreamSession;
 use futures_util::{
     FutureExt as _,
@@ -13,7 +16,7 @@ use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::{JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::future_to_promise;
 
-use crate::{frames::Frames, platform::WorkerPlatform};
+use crate::platform::WorkerPlatform;
 
 /// The session of a stream that still runs, or `None` once it ended or the client has gone. Emptying it drops the
 /// session, which closes every message stream it holds.
@@ -51,7 +54,7 @@ impl BodySource {
         let (handle, registration) = AbortHandle::new_pair();
         self.waiting.replace(Some(handle));
         let running = Rc::clone(&self.session);
-        let frames = Frames::new(self.encoding, self.max_response_bytes);
+        let frames = FrameJoiner::new(self.encoding, self.max_response_bytes);
         let chunk = async move {
             let mut session = running.borrow_mut().take()?;
             let (chunk, more) = next_chunk(&mut session, frames).await;
@@ -79,23 +82,26 @@ impl BodySource {
 }
 
 /// Waits for a frame, adds those that are ready, and says whether the stream goes on after them.
-async fn next_chunk(session: &mut StreamSession<WorkerPlatform>, mut frames: Frames) -> (Bytes, bool) {
+async fn next_chunk(session: &mut StreamSession<WorkerPlatform>, mut frames: FrameJoiner) -> (Bytes, bool) {
     let mut next = session.next().await;
     loop {
         let message = match next {
             Some(Ok(message)) => message,
-            Some(Err(status)) => return (frames.end(&status), false),
-            None => return (frames.end(&Status::ok()), false),
+            Some(Err(status)) => return (frames.finish(&status), false),
+            None => return (frames.finish(&Status::ok()), false),
         };
-        if let Err(status) = frames.push(&message) {
-            return (frames.end(&status), false);
+        if let Err(status) = frames.push(&message).map_err(MessageTooLong::out_of_range) {
+            return (frames.finish(&status), false);
         }
-        if frames.is_full() {
-            return (frames.take(), true);
-        }
-        match session.next().now_or_never() {
+        let ready = if frames.is_full() {
+            None
+        } else {
+            session.next().now_or_never()
+        };
+        match ready {
             Some(ready) => next = ready,
-            None => return (frames.take(), true),
+            // At least the message above waits.
+            None => return (frames.take().unwrap_or_default(), true),
         }
     }
 }

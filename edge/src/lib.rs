@@ -2,8 +2,7 @@
 //!
 //! Requests come in through the JavaScript of `edge/js`, which the runtimes load:
 //!
-//! - [`worker`]: one HTTP request to the Worker, in and out; [`frames`] are what an answer's body is made of, [`body`] is
-//!   the body of a streaming one;
+//! - [`worker`]: one HTTP request to the Worker, in and out; [`body`] is the body of a streaming answer;
 //! - [`object`]: one Durable Object, whatever its role;
 //! - [`platform`]: what `topiclog` needs of the machine, on [`sql`], [`timer`] and [`upstream`];
 //! - [`environment`]: the Worker's variables and bindings;
@@ -16,7 +15,6 @@ mod body;
 mod environment;
 #[cfg(feature = "test-panics")]
 mod failure;
-mod frames;
 mod object;
 mod platform;
 mod runtime;

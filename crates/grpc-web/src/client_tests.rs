@@ -32,13 +32,13 @@ fn a_unary_response_is_read_in_both_encodings() {
             content_type: Some(encoding.content_type()),
             ..GRPC_WEB
         };
-        let body = server::unary_response(encoding, &Ok("hello".to_owned()), 64);
+        let body = server::unary_response(encoding, &Ok("hello".to_owned().encode_to_vec()), 64);
         assert_eq!(
             read_unary::<String>(&head, &body, 64).expect("succeeds").0,
             "hello"
         );
         let status = Status::invalid_argument("no").with_detail("t", &b"d"[..]);
-        let body = server::unary_response::<String>(encoding, &Err(status.clone()), 64);
+        let body = server::unary_response(encoding, &Err::<Vec<u8>, _>(status.clone()), 64);
         let end = read_unary::<String>(&head, &body, 64).expect_err("fails");
         assert_eq!((end.status, end.is_stated), (status, true));
     }
@@ -46,7 +46,7 @@ fn a_unary_response_is_read_in_both_encodings() {
 
 #[test]
 fn a_response_without_a_trailer_is_of_unknown_outcome() {
-    let body = server::unary_response(Encoding::Binary, &Ok("hello".to_owned()), 64);
+    let body = server::unary_response(Encoding::Binary, &Ok("hello".to_owned().encode_to_vec()), 64);
     for length in 0..body.len() {
         let end = read_unary::<String>(&GRPC_WEB, &body[..length], 64).expect_err("cut");
         assert_eq!(
@@ -82,7 +82,7 @@ fn ok_in_headers_is_not_the_end() {
         grpc_status: Some("0"),
         ..GRPC_WEB
     };
-    let body = server::unary_response(Encoding::Binary, &Ok("hello".to_owned()), 64);
+    let body = server::unary_response(Encoding::Binary, &Ok("hello".to_owned().encode_to_vec()), 64);
     assert!(read_unary::<String>(&head, &body, 64).is_ok());
     assert_eq!(
         read_unary::<String>(&head, &[], 64)
@@ -190,10 +190,10 @@ proptest! {
         is_text in any::<bool>(),
     ) {
         let encoding = if is_text { Encoding::Text } else { Encoding::Binary };
-        let mut joiner = server::FrameJoiner::new(encoding);
+        let mut joiner = server::FrameJoiner::new(encoding, 64);
         let mut body = Vec::new();
         for message in &messages {
-            joiner.push(message, 64).expect("fits");
+            joiner.push(&message.encode_to_vec()).expect("fits");
             body.extend(joiner.take());
         }
         let mut body = body.concat();

@@ -192,34 +192,26 @@ pub fn response_headers(encoding: Encoding) -> [(&'static str, &'static str); 3]
     [("content-type", encoding.content_type()), origin, exposed]
 }
 
-/// The whole body of a unary response in one chunk: the message and OK, or a trailer frame with the error.
+/// The whole body of a unary response in one chunk: the encoded message and OK, or a trailer frame with the error.
 ///
 /// A message longer than `max_response_bytes` becomes OUT_OF_RANGE; it is never cut (API-282, API-283).
 ///
 /// # Panics
 /// Never, for a `max_response_bytes` below 4 GiB.
 #[must_use]
-pub fn unary_response<M: Message>(
+pub fn unary_response(
     encoding: Encoding,
-    result: &Result<M, Status>,
+    result: &Result<impl AsRef<[u8]>, Status>,
     max_response_bytes: usize,
 ) -> Bytes {
-    match result {
-        Err(status) => error_response(encoding, status),
-        Ok(message) if message.encoded_len() > max_response_bytes => error_response(
-            encoding,
-            &Status::out_of_range(format!(
-                "the response of {} bytes is longer than {max_response_bytes} bytes",
-                message.encoded_len()
-            )),
-        ),
-        Ok(message) => {
-            let mut frames = BytesMut::new();
-            frame::put_message(&mut frames, message);
-            frame::put_trailers(&mut frames, &Trailers::from_status(&Status::ok()));
-            frame::seal(frames, encoding)
-        }
-    }
+    let mut joiner = FrameJoiner::new(encoding, max_response_bytes);
+    let pushed = match result {
+        Ok(message) => joiner
+            .push(message.as_ref())
+            .map_err(MessageTooLong::out_of_range),
+        Err(status) => Err(status.clone()),
+    };
+    joiner.finish(&pushed.err().unwrap_or_else(Status::ok))
 }
 
 /// A body that is a trailer frame alone.
@@ -230,38 +222,58 @@ pub fn error_response(encoding: Encoding, status: &Status) -> Bytes {
     frame::seal(frames, encoding)
 }
 
-/// Joins the ready frames of a stream into chunks of about [`JOINED_CHUNK_BYTES`].
+/// A message of a response that is longer than a response may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a response message of {length} bytes is longer than {max_message_bytes} bytes")]
+pub struct MessageTooLong {
+    /// Its length in bytes.
+    pub length: usize,
+    /// The most bytes a message may have.
+    pub max_message_bytes: usize,
+}
+
+impl MessageTooLong {
+    /// What the client reads of it where asking for less would have helped (API-282, API-283).
+    #[must_use]
+    pub fn out_of_range(self) -> Status {
+        Status::out_of_range(self.to_string())
+    }
+}
+
+/// Joins the ready messages of a response, each encoded already, into chunks of about [`JOINED_CHUNK_BYTES`].
 ///
 /// Push what is ready while [`is_full`](Self::is_full) is false, then send [`take`](Self::take). A frame longer than a
 /// chunk travels in one piece.
 #[derive(Debug)]
 pub struct FrameJoiner {
     encoding: Encoding,
+    max_message_bytes: usize,
     frames: BytesMut,
 }
 
 impl FrameJoiner {
-    /// A joiner with nothing in it.
+    /// A joiner with nothing in it, for messages of at most `max_message_bytes`.
     #[must_use]
-    pub fn new(encoding: Encoding) -> FrameJoiner {
+    pub fn new(encoding: Encoding, max_message_bytes: usize) -> FrameJoiner {
         FrameJoiner {
             encoding,
+            max_message_bytes,
             frames: BytesMut::new(),
         }
     }
 
-    /// Adds a message.
+    /// Adds an encoded message.
     ///
     /// # Errors
-    /// OUT_OF_RANGE, and nothing added, when the message is longer than `max_response_bytes`.
-    pub fn push(&mut self, message: &impl Message, max_response_bytes: usize) -> Result<(), Status> {
-        let length = message.encoded_len();
-        if length > max_response_bytes {
-            return Err(Status::out_of_range(format!(
-                "a frame of {length} bytes is longer than {max_response_bytes} bytes"
-            )));
+    /// [`MessageTooLong`], and nothing added, when it is longer than a message may be.
+    pub fn push(&mut self, encoded: &[u8]) -> Result<(), MessageTooLong> {
+        if encoded.len() > self.max_message_bytes {
+            return Err(MessageTooLong {
+                length: encoded.len(),
+                max_message_bytes: self.max_message_bytes,
+            });
         }
-        frame::put_message(&mut self.frames, message);
+        frame::put_encoded(&mut self.frames, encoded);
         Ok(())
     }
 

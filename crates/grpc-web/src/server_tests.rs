@@ -130,7 +130,7 @@ fn the_transport_ceiling_is_carried_in_both_directions_and_both_encodings() {
         "tag and length take five bytes"
     );
     for encoding in [Encoding::Binary, Encoding::Text] {
-        let body = unary_response(encoding, &Ok(message.clone()), CEILING_BYTES);
+        let body = unary_response(encoding, &Ok(message.encode_to_vec()), CEILING_BYTES);
         let mut decoder = FrameDecoder::new(encoding, CEILING_BYTES);
         body.chunks(1 << 20).for_each(|piece| decoder.push(piece));
         let frame = decoder.next_frame().expect("a frame");
@@ -221,10 +221,10 @@ fn padded_text_in_several_parts_is_one_message() {
 // API-281, API-283
 #[test]
 fn a_response_over_its_bound_fails_whole() {
-    let message = "twelve bytes".to_owned();
-    let fits = unary_response(Encoding::Binary, &Ok(message.clone()), message.encoded_len());
+    let message = b"twelve bytes";
+    let fits = unary_response(Encoding::Binary, &Ok(message), message.len());
     assert_eq!(fits[0], 0, "a message frame comes first");
-    let fails = unary_response(Encoding::Binary, &Ok(message.clone()), message.encoded_len() - 1);
+    let fails = unary_response(Encoding::Binary, &Ok(message), message.len() - 1);
     let Ok(Frame::Trailers(trailers)) = frame::decode_single(&fails, 0) else {
         panic!("a trailer frame alone")
     };
@@ -236,31 +236,29 @@ fn a_response_over_its_bound_fails_whole() {
 
 #[test]
 fn a_message_and_its_trailer_leave_in_one_chunk() {
-    let body = unary_response(Encoding::Binary, &Ok("x".to_owned()), 100);
+    let body = unary_response(Encoding::Binary, &Ok(b"\x0a\x01x"), 100);
     assert_eq!(&body[..], b"\0\0\0\0\x03\x0a\x01x\x80\0\0\0\x0fgrpc-status:0\r\n");
-    let error = unary_response::<String>(Encoding::Binary, &Err(Status::not_found("")), 100);
+    let error = unary_response(Encoding::Binary, &Err::<&[u8], _>(Status::not_found("")), 100);
     assert_eq!(&error[..], b"\x80\0\0\0\x0fgrpc-status:5\r\n");
 }
 
 #[test]
 fn ready_frames_are_joined() {
-    let mut joiner = FrameJoiner::new(Encoding::Binary);
-    let message = "m".repeat(1000);
+    let mut joiner = FrameJoiner::new(Encoding::Binary, 1000);
+    let message = [b'm'; 1000];
     let mut pushed = 0;
     while !joiner.is_full() {
-        joiner.push(&message, 2000).expect("fits");
+        joiner.push(&message).expect("fits");
         pushed += 1;
     }
     assert_eq!(
         pushed,
-        JOINED_CHUNK_BYTES.div_ceil(message.encoded_len() + frame::HEADER_BYTES)
+        JOINED_CHUNK_BYTES.div_ceil(message.len() + frame::HEADER_BYTES)
     );
     let chunk = joiner.take().expect("frames");
     assert!(chunk.len() >= JOINED_CHUNK_BYTES && joiner.take().is_none());
-    assert_eq!(
-        joiner.push(&message, 999).expect_err("too long").code,
-        Code::OutOfRange
-    );
+    let too_long = joiner.push(&[b'm'; 1001]).expect_err("too long");
+    assert_eq!(too_long.out_of_range().code, Code::OutOfRange);
     assert_eq!(
         &joiner.finish(&Status::ok())[..],
         b"\x80\0\0\0\x0fgrpc-status:0\r\n"
