@@ -22,7 +22,6 @@ use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use crate::{
     body::BodySource,
     environment::Environment,
-    frames,
     platform::WorkerPlatform,
     runtime::{self, InvocationContext, Request, describe, log_error},
     timer,
@@ -230,7 +229,7 @@ impl Call<'_> {
                 let unary = backend.unary(self.path, message, wire_length, &context).map(Ok);
                 match within(context.deadline_ms, unary).await {
                     Ok(reply) => {
-                        let body = frames::unary(encoding, &reply.result, max_response_bytes);
+                        let body = server::unary_response(encoding, &reply.result, max_response_bytes);
                         respond(encoding, reply.router_instance.as_deref(), &body)
                     }
                     Err(status) => respond(encoding, None, &server::error_response(encoding, &status)),
@@ -256,13 +255,16 @@ async fn within<T>(
     let Some(deadline_ms) = deadline_ms else {
         return work.await;
     };
+    let exceeded = || Status::deadline_exceeded(format!("the call took longer than {deadline_ms} ms"));
+    // The work is looked at first, so a time that is over already has to be asked for.
+    if deadline_ms == 0 {
+        return Err(exceeded());
+    }
     let deadline = timer::delay(deadline_ms);
     pin_mut!(work, deadline);
     match select(work, deadline).await {
         Either::Left((result, _)) => result,
-        Either::Right(((), _)) => Err(Status::deadline_exceeded(format!(
-            "the call took longer than {deadline_ms} ms"
-        ))),
+        Either::Right(((), _)) => Err(exceeded()),
     }
 }
 

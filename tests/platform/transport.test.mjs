@@ -147,6 +147,10 @@ describe("the transport", () => {
   test("a deadline is honoured, and a malformed one refused", async () => {
     const body = frame(Buffer.alloc(0));
     assert.equal(grpcStatus((await send(QUERY, { headers: { ...BINARY, "grpc-timeout": "10S" }, body })).body), 0);
+    for (const over of ["0m", "0S", "1n"]) {
+      const late = await send(QUERY, { headers: { ...BINARY, "grpc-timeout": over }, body });
+      assert.equal(grpcStatus(late.body), 4, `${over} is DEADLINE_EXCEEDED`);
+    }
     const malformed = await send(QUERY, { headers: { ...BINARY, "grpc-timeout": "soon" }, body });
     assert.ok(grpcStatus(malformed.body) > 0);
   });
