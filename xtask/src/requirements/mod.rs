@@ -164,6 +164,16 @@ impl Report {
 /// An id has no test, or the lists do not agree; each is named.
 pub(crate) fn run(workspace: &Workspace, arguments: &RequirementsArguments) -> anyhow::Result<()> {
     let report = Report::make(workspace)?;
+    for prefix in &arguments.prefixes {
+        anyhow::ensure!(
+            report
+                .list
+                .0
+                .keys()
+                .any(|id| id.to_string().starts_with(prefix.as_str())),
+            "no requirement begins with {prefix}: ids look like API-221 or CONV-A01"
+        );
+    }
     let mut output = std::io::stdout().lock();
     report.write(&mut output, arguments)?;
     output.flush()?;
