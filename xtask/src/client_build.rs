@@ -53,6 +53,7 @@ pub(crate) fn client(workspace: &Workspace, tools: &Tools, debug: bool) -> anyho
     if stamp.holds(&[&package, &packed]) {
         return Ok(());
     }
+    stamp.forget()?;
     let dist = package.join("dist");
     empty(&package)?;
     fs::create_dir_all(&dist)?;

@@ -106,7 +106,7 @@ fn take_turn(workspace: &Workspace) -> anyhow::Result<File> {
 
 fn worker(workspace: &Workspace, options: Options) -> anyhow::Result<WorkerArtifacts> {
     build::worker(
-        workspace.root(),
+        workspace,
         WorkerOptions {
             test_build: options.test_build,
             debug: options.debug,

@@ -52,6 +52,7 @@ pub(crate) fn site(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
     if stamp.holds(&[&site]) {
         return Ok(());
     }
+    stamp.forget()?;
     progress::step("building the site");
     let config = workspace.path("www/tsconfig.json");
     if config.exists() {

@@ -14,6 +14,9 @@ use crate::workspace::Workspace;
 /// Folders that never hold an input.
 const SKIPPED_FOLDERS: &[&str] = &["target", "node_modules", ".git", ".wrangler", "dist", "pkg"];
 
+/// The stamp's name where it is kept [inside](Stamp::inside) what it speaks of.
+pub(crate) const FILE_INSIDE: &str = ".stamp";
+
 /// What a step was made from, and where that is remembered.
 #[derive(Clone, Debug)]
 pub(crate) struct Stamp {
@@ -50,10 +53,32 @@ impl Stamp {
         })
     }
 
+    /// The same stamp, kept inside `folder` itself: for a step whose output takes its place in one piece.
+    pub(crate) fn inside(&self, folder: &Path) -> Self {
+        Self {
+            file: folder.join(FILE_INSIDE),
+            value: self.value.clone(),
+        }
+    }
+
     /// Whether the step last succeeded with the same inputs and all its `outputs` still exist.
     pub(crate) fn holds(&self, outputs: &[&Path]) -> bool {
         outputs.iter().all(|output| output.exists())
             && fs::read_to_string(&self.file).is_ok_and(|value| value == self.value)
+    }
+
+    /// Forgets the last success, before a step that overwrites its outputs: it may be stopped half way.
+    ///
+    /// # Errors
+    ///
+    /// The stamp cannot be removed.
+    pub(crate) fn forget(&self) -> anyhow::Result<()> {
+        match fs::remove_file(&self.file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("removing {}", self.file.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Remembers that the step succeeded.

@@ -6,7 +6,6 @@
 //! JavaScript entry and bundles. Everything written lies below `target/`.
 
 mod glue;
-mod stamp;
 mod wasm;
 mod worker;
 

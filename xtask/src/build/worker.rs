@@ -9,10 +9,9 @@ use anyhow::Context as _;
 
 use super::{
     glue,
-    stamp::Stamp,
     wasm::{self, Bindings, WasmCrate},
 };
-use crate::progress;
+use crate::{progress, stamp::Stamp, workspace::Workspace};
 
 /// The cargo feature of `conclave-edge` that adds requests which fail on purpose.
 const TEST_FEATURE: &str = "test-panics";
@@ -21,7 +20,7 @@ const TEST_FEATURE: &str = "test-panics";
 const SCRIPTS: [&str; 5] = ["entry.js", "instance.js", "object.js", "http.js", "platform.js"];
 
 /// How the worker is built.
-#[derive(Clone, Copy, Debug, Default, Hash)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkerOptions {
     /// With the requests that panic on purpose. Written beside the real build, so that it is never deployed.
     pub(crate) test_build: bool,
@@ -51,12 +50,13 @@ impl WorkerArtifacts {
     }
 }
 
-/// Builds the worker below `root`, or leaves it as it is if nothing it is made from changed.
+/// Builds the worker, or leaves it as it is if nothing it is made from changed.
 ///
 /// # Errors
 ///
 /// When a step fails; the message says which, and the step's own output came before it.
-pub(crate) fn worker(root: &Path, options: WorkerOptions) -> anyhow::Result<WorkerArtifacts> {
+pub(crate) fn worker(workspace: &Workspace, options: WorkerOptions) -> anyhow::Result<WorkerArtifacts> {
+    let root = workspace.root();
     let folder = if options.test_build {
         "worker-test"
     } else {
@@ -72,17 +72,21 @@ pub(crate) fn worker(root: &Path, options: WorkerOptions) -> anyhow::Result<Work
     }
     .compile(root)?;
 
-    let scripts = root.join("edge").join("js");
-    let mut stamp = Stamp::new(("worker", 1, options));
-    stamp.file(&compiled)?;
-    stamp.file(&root.join("package-lock.json"))?;
-    for script in SCRIPTS {
-        stamp.file(&scripts.join(script))?;
-    }
-    if stamp.matches(&artifacts.directory) && artifacts.entry.exists() && artifacts.wasm.exists() {
+    let module = compiled.to_string_lossy();
+    let stamp = Stamp::new(
+        workspace,
+        folder,
+        &[&module, "package-lock.json", "edge/js", "xtask/src/build"],
+        &[if options.debug { "debug" } else { "release" }],
+    )?;
+    if stamp
+        .inside(&artifacts.directory)
+        .holds(&[&artifacts.entry, &artifacts.wasm])
+    {
         return Ok(artifacts);
     }
 
+    let scripts = root.join("edge").join("js");
     let parts = root.join("target").join("worker-parts");
     assemble(&compiled, &scripts, &parts)?;
     // A build takes the last one's place only when it is whole: a runtime may be serving from there.
@@ -95,7 +99,7 @@ pub(crate) fn worker(root: &Path, options: WorkerOptions) -> anyhow::Result<Work
     } else {
         wasm::optimise(root, &module, &next.wasm)?;
     }
-    stamp.store(&next.directory)?;
+    stamp.inside(&next.directory).keep()?;
     empty(&artifacts.directory)?;
     fs::rename(&next.directory, &artifacts.directory).context("the build cannot be put in its place")?;
     let kib = |path: &Path| fs::metadata(path).map_or(0, |file| file.len().div_ceil(1024));

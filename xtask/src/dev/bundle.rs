@@ -15,10 +15,7 @@ use std::{
 use anyhow::{Context as _, bail};
 
 use super::runtime_config::Module;
-use crate::{parts, progress, workspace::Workspace};
-
-/// What the build writes last (see `build::worker`).
-const FINISHED_MARK: &str = ".stamp";
+use crate::{parts, progress, stamp::FILE_INSIDE as FINISHED_MARK, workspace::Workspace};
 
 /// What modules are called.
 const MODULE_EXTENSIONS: &[&str] = &["js", "mjs", "wasm"];

@@ -35,6 +35,7 @@ pub(super) fn install(workspace: &Workspace) -> anyhow::Result<()> {
     if stamp.holds(&[&modules]) {
         return Ok(());
     }
+    stamp.forget()?;
     let locked = workspace.path("package-lock.json").exists();
     // A clean install is exact, but begins by removing what is there: only for a checkout that has nothing yet.
     let verb = if locked && !modules.exists() {
