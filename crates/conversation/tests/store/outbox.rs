@@ -1,0 +1,107 @@
+//! Envelopes: begun, completed, discarded, and the copies that are owed.
+
+use conclave_conversation::store::Outcome;
+use conclave_conversation::store::rows::*;
+use conclave_conversation::store::transition::*;
+
+use crate::rows::*;
+
+// CONV-H01
+#[test]
+fn an_envelope_is_begun_once_and_completed_once() {
+    let store = store();
+    applied(&store, enqueuing(0));
+    assert_eq!(
+        apply(
+            &store,
+            T(Enqueue {
+                outbound: outbound(0)
+            })
+        ),
+        Ok(Outcome::Existing)
+    );
+    assert!(
+        conflict(apply(
+            &store,
+            T(Enqueue {
+                outbound: outbound(2)
+            })
+        )),
+        "numbers have no gaps"
+    );
+    let begin = || {
+        T(BeginOutbound {
+            outbound_sequence: 0,
+            outbound_id: "msg_0".to_owned(),
+        })
+    };
+    let complete = || {
+        T(CompleteOutbound {
+            outbound_sequence: 0,
+            outbound_id: "msg_0".to_owned(),
+        })
+    };
+    assert_eq!(apply(&store, begin()), Ok(Outcome::Applied), "initial");
+    assert_eq!(apply(&store, begin()), Ok(Outcome::Existing), "retry");
+    assert_eq!(apply(&store, complete()), Ok(Outcome::Applied));
+    assert_eq!(apply(&store, complete()), Ok(Outcome::Existing));
+    assert!(invalid(apply(&store, begin())));
+    let unknown = CompleteOutbound {
+        outbound_sequence: 5,
+        outbound_id: "msg_5".to_owned(),
+    };
+    assert!(invalid(apply(&store, T(unknown))));
+}
+
+// CONV-H02, CONV-H03
+#[test]
+fn a_set_of_envelopes_is_discarded_whole_and_an_obligation_is_owed_again() {
+    let store = store();
+    let genesis_copy = AttachObligation {
+        record_hash: "record of genesis".to_owned(),
+        outbound: outbound(0),
+    };
+    applied(&store, T(genesis_copy.clone()));
+    assert_eq!(apply(&store, T(genesis_copy)), Ok(Outcome::Existing));
+    let second = AttachObligation {
+        record_hash: "record of genesis".to_owned(),
+        outbound: outbound(1),
+    };
+    assert!(conflict(apply(&store, T(second))), "one envelope serves it");
+    applied(&store, enqueuing(1));
+
+    let attached: Vec<ObligationRow> = rows(&store);
+    let altered = OutboundRow {
+        attempted: true,
+        ..outbound(1)
+    };
+    let with_altered = DiscardOutbound {
+        outbound: vec![outbound(0), altered],
+        obligations: attached.clone(),
+    };
+    assert!(conflict(apply(&store, T(with_altered))));
+    let all = DiscardOutbound {
+        outbound: vec![outbound(0), outbound(1)],
+        obligations: attached,
+    };
+    applied(&store, T(all));
+    assert!(
+        rows::<OutboundRow>(&store)
+            .iter()
+            .all(|row| row.disposition == Disposition::Discarded)
+    );
+    assert_eq!(rows::<ObligationRow>(&store)[0].outbound_id, None);
+    let again = AttachObligation {
+        record_hash: "record of genesis".to_owned(),
+        outbound: outbound(2),
+    };
+    applied(&store, T(again));
+    let complete = CompleteOutbound {
+        outbound_sequence: 0,
+        outbound_id: "msg_0".to_owned(),
+    };
+    assert!(
+        conflict(apply(&store, T(complete))),
+        "what was discarded is not completed"
+    );
+}
