@@ -9,7 +9,7 @@ use conclave_grpc_web::{
     server::{self, Accepted, Refusal, RequestHead, UnaryRequest},
 };
 use conclave_proto::RpcKind;
-use conclave_topiclog::{Backend, CallContext, Configuration};
+use conclave_topiclog::{Backend, CallContext, Configuration, Isolate};
 use futures_util::{
     FutureExt as _,
     future::{Either, select},
@@ -210,7 +210,7 @@ impl Call<'_> {
             expected_router_instance: self.request.headers().get(EXPECTED_ROUTER_INSTANCE_HEADER),
         };
         let platform = WorkerPlatform::new(self.environment, self.invocation);
-        let backend = Backend::new(platform, configuration);
+        let backend = Backend::in_isolate(platform, configuration, isolate());
         let wire_length = message.len();
         match Backend::<WorkerPlatform>::kind(self.path) {
             Some(RpcKind::ServerStream) => {
@@ -237,6 +237,15 @@ impl Call<'_> {
             }
         }
     }
+}
+
+thread_local! {
+    /// One isolate is one process, and serves one deployment.
+    static ISOLATE: Rc<Isolate> = Rc::default();
+}
+
+fn isolate() -> Rc<Isolate> {
+    ISOLATE.with(Rc::clone)
 }
 
 fn whole_milliseconds(duration: Duration) -> u32 {

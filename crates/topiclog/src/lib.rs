@@ -2,12 +2,13 @@
 //! The backend: the sequencer, the topic shards, publish, reads and subscriptions.
 //!
 //! Written once, as single-threaded async code generic over a [`platform::Platform`]. Depends on `envelope` (what an
-//! envelope is and whether it is admitted), `sql` (the database), `grpc-web` (status codes only) and `proto`. It knows
+//! envelope is and whether it is admitted), `identity` (what an identity update has to be), `sql` (the database), `grpc-web` (status codes only) and `proto`. It knows
 //! neither Cloudflare nor HTTP.
 //!
 //! - [`platform`]: what all of this needs of the machine beneath it;
 //! - [`configuration`]: what an operator sets, and what of it is published;
 //! - [`backend`]: the stateless half, run by the Worker: one RPC in, calls to objects, one answer out;
+//! - [`chains`]: whom the Worker asks about wallets; [`isolate`]: what a process keeps between requests;
 //! - [`session`]: a client's stream, run by the Worker over message streams to the shards;
 //! - [`shard`]: the object that stores and orders topics;
 //! - [`sequencer`]: the object that hands out sequence ids;
@@ -18,7 +19,9 @@
 pub mod answer;
 pub mod backend;
 pub mod birth;
+pub mod chains;
 pub mod configuration;
+pub mod isolate;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 #[cfg(not(feature = "planted-bugs"))]
@@ -33,6 +36,7 @@ pub mod storage;
 
 pub use backend::{Backend, CallContext, Reply};
 pub use configuration::{Configuration, ConfigurationError};
+pub use isolate::Isolate;
 pub use sequencer::Sequencer;
 pub use session::StreamSession;
 pub use shard::Shard;

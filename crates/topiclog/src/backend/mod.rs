@@ -19,7 +19,7 @@ use conclave_proto::RpcKind;
 use prost::Message;
 
 use crate::{
-    Configuration,
+    Configuration, Isolate,
     answer::{self, Answered},
     platform::{ObjectName, Platform},
     routing::Routing,
@@ -54,19 +54,27 @@ pub struct Reply {
 pub struct Backend<P: Platform> {
     platform: P,
     configuration: Rc<Configuration>,
+    isolate: Rc<Isolate>,
     routing: Routing,
     /// The Router instance last seen in an answer, for responses that need no call.
     router_instance: RefCell<Option<String>>,
 }
 
 impl<P: Platform> Backend<P> {
-    /// A backend on this platform.
+    /// A backend on this platform that remembers nothing of others and knows no chains.
     #[must_use]
     pub fn new(platform: P, configuration: Rc<Configuration>) -> Self {
+        Self::in_isolate(platform, configuration, Rc::default())
+    }
+
+    /// A backend on this platform, with the memory of its process.
+    #[must_use]
+    pub fn in_isolate(platform: P, configuration: Rc<Configuration>, isolate: Rc<Isolate>) -> Self {
         let routing = Routing::at_birth(configuration.shard_count);
         Self {
             platform,
             configuration,
+            isolate,
             routing,
             router_instance: RefCell::new(None),
         }

@@ -1,5 +1,7 @@
 //! What opens a stream: SubscribeStatic and the health Watch.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use conclave_envelope::request::StaticPlan;
 use conclave_grpc_web::Status;
@@ -53,7 +55,11 @@ impl<P: Platform> Backend<P> {
             let frames = stream::iter([Ok(unknown.encode_to_vec())]).chain(stream::pending());
             return Ok(StreamSession::over_frames(Box::pin(frames), router_instance));
         }
-        let watcher = Self::new(self.platform.clone(), self.configuration.clone());
+        let watcher = Self::in_isolate(
+            self.platform.clone(),
+            self.configuration.clone(),
+            Rc::clone(&self.isolate),
+        );
         let call = CallContext {
             deadline_ms: context.deadline_ms,
             ..CallContext::default()
