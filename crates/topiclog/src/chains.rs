@@ -7,7 +7,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use conclave_identity::AccountId;
+use conclave_identity::{AccountId, WalletQuestion, WalletVerdict};
 use futures_util::future::{LocalBoxFuture, ready};
 
 /// The block whose state judges a signature.
@@ -51,33 +51,10 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// The chains of a deployment.
-///
-/// Every future ends within its deadline, in milliseconds from the call, as [`Unavailable`] if need be.
-pub trait Chains: fmt::Debug {
-    /// Judges a signature.
-    fn verify<'a>(
-        &'a self,
-        question: &'a ChainQuestion,
-        deadline_ms: u32,
-    ) -> LocalBoxFuture<'a, Result<ChainVerdict, Unavailable>>;
-
-    /// Whether an identity update that is admitted now may name this block
-    /// ([`conclave_identity::signature::wallet::is_fresh`], IDENT-062).
-    fn is_fresh(
-        &self,
-        chain_id: u64,
-        block_number: u64,
-        deadline_ms: u32,
-    ) -> LocalBoxFuture<'_, Result<bool, Unavailable>>;
-}
-
-/// A deployment without chains: it publishes none (CONF-070), and reaches no verdict about a wallet of any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NoChains;
-
-impl NoChains {
-    fn none(chain_id: u64) -> Unavailable {
+impl Unavailable {
+    /// The deployment has no way to reach the chain.
+    #[must_use]
+    pub fn no_route(chain_id: u64) -> Unavailable {
         Unavailable {
             chain_id,
             reason: "this deployment reaches no such chain".to_owned(),
@@ -85,22 +62,50 @@ impl NoChains {
     }
 }
 
+/// The chains of a deployment. Questions are asked together, so that what they share is read once.
+///
+/// Every future ends within its deadline, in milliseconds from the call, without a verdict if need be.
+pub trait Chains: fmt::Debug {
+    /// Judges signatures: one verdict a question, in the order of the questions, or none at all.
+    fn verify<'a>(
+        &'a self,
+        questions: &'a [ChainQuestion],
+        deadline_ms: u32,
+    ) -> LocalBoxFuture<'a, Result<Vec<ChainVerdict>, Unavailable>>;
+
+    /// Judges the wallet signatures of an identity update that is to be admitted now, freshness of their blocks included
+    /// ([`conclave_identity::signature::wallet::is_fresh`], IDENT-062): one verdict a question, in the order of the
+    /// questions. One that gets none does not keep the others from theirs.
+    fn admit<'a>(
+        &'a self,
+        questions: &'a [&'a WalletQuestion],
+        deadline_ms: u32,
+    ) -> LocalBoxFuture<'a, Vec<WalletVerdict>>;
+}
+
+/// A deployment without chains: it publishes none (CONF-070), and reaches no verdict about a wallet of any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoChains;
+
 impl Chains for NoChains {
     fn verify<'a>(
         &'a self,
-        question: &'a ChainQuestion,
+        questions: &'a [ChainQuestion],
         _deadline_ms: u32,
-    ) -> LocalBoxFuture<'a, Result<ChainVerdict, Unavailable>> {
-        Box::pin(ready(Err(Self::none(question.account.chain_id))))
+    ) -> LocalBoxFuture<'a, Result<Vec<ChainVerdict>, Unavailable>> {
+        let verdicts = match questions.first() {
+            Some(question) => Err(Unavailable::no_route(question.account.chain_id)),
+            None => Ok(Vec::new()),
+        };
+        Box::pin(ready(verdicts))
     }
 
-    fn is_fresh(
-        &self,
-        chain_id: u64,
-        _block_number: u64,
+    fn admit<'a>(
+        &'a self,
+        questions: &'a [&'a WalletQuestion],
         _deadline_ms: u32,
-    ) -> LocalBoxFuture<'_, Result<bool, Unavailable>> {
-        Box::pin(ready(Err(Self::none(chain_id))))
+    ) -> LocalBoxFuture<'a, Vec<WalletVerdict>> {
+        Box::pin(ready(vec![WalletVerdict::Unavailable; questions.len()]))
     }
 }
 
@@ -120,9 +125,17 @@ mod tests {
             hash: [0; 32],
             signature: Bytes::new(),
         };
-        let verdict = NoChains.verify(&question, 1_000).now_or_never();
-        assert!(matches!(verdict, Some(Err(Unavailable { chain_id: 1, .. }))));
-        let fresh = NoChains.is_fresh(10, 1, 1_000).now_or_never();
-        assert!(matches!(fresh, Some(Err(Unavailable { chain_id: 10, .. }))));
+        let verdicts = NoChains
+            .verify(std::slice::from_ref(&question), 1_000)
+            .now_or_never();
+        assert!(matches!(verdicts, Some(Err(Unavailable { chain_id: 1, .. }))));
+        let asked = WalletQuestion {
+            account: question.account,
+            block_number: 1,
+            hash: question.hash,
+            signature: question.signature,
+        };
+        let verdicts = NoChains.admit(&[&asked, &asked], 1_000).now_or_never();
+        assert_eq!(verdicts, Some(vec![WalletVerdict::Unavailable; 2]));
     }
 }
