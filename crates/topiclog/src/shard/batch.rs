@@ -1,7 +1,7 @@
 //! The transaction of a batch: the rows of publishes of this shard alone, and the commit points of publishes across
 //! shards that it coordinates.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use bytes::Bytes;
 use conclave_grpc_web::Status;
@@ -9,7 +9,7 @@ use conclave_proto::conclave::internal::v1::{Decision, NewEnvelope, StoreRespons
 use conclave_sql::SqlError;
 
 use super::{
-    Shard, conditions,
+    Shard, associations, conditions,
     decide::{self, Decided, Deciding, Undecided},
     holds::Transaction,
     ids::Allocation,
@@ -109,7 +109,8 @@ impl<P: ObjectPlatform> Shard<P> {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let mut receipts = Vec::with_capacity(content.envelopes.len());
-        for (envelope, expiry_ns) in content.envelopes.iter().zip(expiries) {
+        let mut new_ids = BTreeMap::new();
+        for ((place, envelope), expiry_ns) in (0u32..).zip(&content.envelopes).zip(expiries) {
             let key = (envelope.topic.clone(), envelope.hash.clone());
             let receipt = match state.found.get(&key) {
                 Some(Found::Stored(receipt)) => *receipt,
@@ -124,6 +125,7 @@ impl<P: ObjectPlatform> Shard<P> {
                         expiry_ns,
                     };
                     self.insert_one(envelope, topic_id, receipt, state)?;
+                    new_ids.insert(place, receipt.sequence_id);
                     state.next += 1;
                     state.found.insert(key, Found::Stored(receipt));
                     receipt
@@ -132,6 +134,10 @@ impl<P: ObjectPlatform> Shard<P> {
             receipts.push(receipt);
         }
         conditions::make_claims(self.platform.sql(), &content.claims)?;
+        for association in &content.associations {
+            let sequence_id = new_ids.get(&association.envelope).copied().unwrap_or(0);
+            associations::write(self.platform.sql(), association, sequence_id)?;
+        }
         Ok(Ok(StoreResponse { receipts }))
     }
 
@@ -164,6 +170,10 @@ impl<P: ObjectPlatform> Shard<P> {
             self.insert_one(envelope, Some(topic_id), receipt, state)?;
         }
         conditions::make_claims(self.platform.sql(), &deciding.local.claims)?;
+        for association in &deciding.local.associations {
+            let sequence_id = deciding.id_of(association, decided.first);
+            associations::write(self.platform.sql(), association, sequence_id)?;
+        }
         state.next += deciding.wanted() as u64;
         if !decided.decision.parts.is_empty() {
             decide::insert(self.platform.sql(), deciding.transaction, &decided.decision)?;

@@ -83,7 +83,8 @@ impl<P: ObjectPlatform> Shard<P> {
         self.birth.ensure().await?;
         let topics = request.envelopes.iter().map(|envelope| &envelope.topic);
         let topics = topics.chain(request.preconditions.iter().map(|condition| &condition.topic));
-        let mut keys = topics.chain(request.claims.iter().map(|claim| &claim.key));
+        let keys = topics.chain(request.claims.iter().map(|claim| &claim.key));
+        let mut keys = keys.chain(request.associations.iter().map(|association| &association.key));
         if keys.any(|key| self.routing.shard_of(key) != self.index) {
             return self.coordinate(request).await;
         }
@@ -91,6 +92,7 @@ impl<P: ObjectPlatform> Shard<P> {
             envelopes: request.envelopes,
             preconditions: request.preconditions,
             claims: request.claims,
+            associations: request.associations,
         };
         self.check_here(&content)?;
         let (reply, outcome) = oneshot::channel();

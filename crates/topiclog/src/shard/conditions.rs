@@ -27,6 +27,11 @@ const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM envelope \
 
 const OWNER: &str = "SELECT owner FROM claim WHERE key = ?";
 
+/// The owner of each key of a list; empty for one that nobody has claimed.
+pub(super) const OWNERS: &str = "SELECT asked.key, \
+     coalesce((SELECT owner FROM claim WHERE claim.key = unhex(asked.value)), x'') \
+     FROM json_each(?1) AS asked";
+
 const CLAIM: &str = "INSERT INTO claim (key, owner) VALUES (?, ?) ON CONFLICT (key) DO NOTHING";
 
 /// Why a publish is refused, and by which of its envelopes.

@@ -34,7 +34,7 @@ use super::{
     decide::{self, Deciding, Local, Undecided},
     holds::Transaction,
     participate::transaction_of,
-    parts::{Parts, receipts},
+    parts::{Parts, offsets, receipts},
     queue::{Content, Item},
 };
 use crate::{
@@ -323,6 +323,7 @@ impl<P: ObjectPlatform> Shard<P> {
         let mut counts = BTreeMap::new();
         let mut local = Local::default();
         let mut classes = BTreeSet::new();
+        let mut associations = BTreeMap::new();
         for (shard, answer) in prepared {
             let content = parts.contents.get(shard).cloned().unwrap_or_default();
             if answer.found.len() != content.envelopes.len() {
@@ -339,9 +340,11 @@ impl<P: ObjectPlatform> Shard<P> {
                 local = Local {
                     envelopes: fresh,
                     claims: content.claims,
+                    associations: content.associations,
                 };
             } else if answer.holds {
                 counts.insert(*shard, u32::try_from(fresh.len()).unwrap_or(u32::MAX));
+                associations.insert(*shard, content.associations);
             }
         }
         let nothing_is_new =
@@ -356,6 +359,8 @@ impl<P: ObjectPlatform> Shard<P> {
             classes,
             local,
             counts,
+            offsets: offsets(parts, prepared),
+            associations,
             expected_router_instance,
             reply,
         });
@@ -407,6 +412,7 @@ impl<P: ObjectPlatform> Shard<P> {
             envelopes: content.envelopes,
             preconditions: content.preconditions,
             claims: content.claims,
+            associations: content.associations,
             wait,
         };
         let response = self.call_shard(shard, "prepare", request.encode_to_vec()).await?;

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use conclave_envelope::admission::Retention;
 use conclave_grpc_web::Status;
 use conclave_proto::conclave::internal::v1::{
-    ApplyRequest, Claim, Decision, IdRange, NewEnvelope, Retention as WireRetention, decision::Part,
+    ApplyRequest, Association, Claim, Decision, IdRange, NewEnvelope, Retention as WireRetention,
+    decision::Part,
 };
 use conclave_sql::{Sql, SqlError, Value};
 use futures_channel::oneshot;
@@ -24,6 +25,7 @@ pub(super) const TABLE: &str =
 pub(super) struct Local {
     pub(super) envelopes: Vec<NewEnvelope>,
     pub(super) claims: Vec<Claim>,
+    pub(super) associations: Vec<Association>,
 }
 
 /// A publish whose every participant is prepared.
@@ -37,6 +39,10 @@ pub(super) struct Deciding {
     pub(super) local: Local,
     /// For each participant that holds something, ascending, how many new envelopes it has.
     pub(super) counts: BTreeMap<u32, u32>,
+    /// For each new envelope, by its place in the request, how many ids of the publish come before its own.
+    pub(super) offsets: BTreeMap<u32, u64>,
+    /// The associations of each participant, in the order prepared.
+    pub(super) associations: BTreeMap<u32, Vec<Association>>,
     pub(super) expected_router_instance: Option<String>,
     pub(super) reply: oneshot::Sender<Result<Decided, Undecided>>,
 }
@@ -45,6 +51,12 @@ impl Deciding {
     /// Ids it takes.
     pub(super) fn wanted(&self) -> usize {
         self.local.envelopes.len() + self.counts.values().map(|count| *count as usize).sum::<usize>()
+    }
+
+    /// The id of the update that makes an association; 0 when it is stored already.
+    pub(super) fn id_of(&self, association: &Association, first: u64) -> u64 {
+        let offset = self.offsets.get(&association.envelope);
+        offset.map_or(0, |offset| first + offset)
     }
 }
 
@@ -74,6 +86,7 @@ impl Decided {
         let mut next = first + deciding.local.envelopes.len() as u64;
         let mut parts = Vec::with_capacity(deciding.counts.len());
         for (shard, count) in &deciding.counts {
+            let associations = deciding.associations.get(shard).map_or(&[][..], Vec::as_slice);
             parts.push(Part {
                 shard: *shard,
                 apply: Some(ApplyRequest {
@@ -82,6 +95,10 @@ impl Decided {
                     count: *count,
                     server_ns,
                     expiry_ns: expiry_ns.clone(),
+                    association_ids: associations
+                        .iter()
+                        .map(|association| deciding.id_of(association, first))
+                        .collect(),
                 }),
             });
             next += u64::from(*count);

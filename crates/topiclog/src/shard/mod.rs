@@ -5,13 +5,15 @@
 //!   `prepared` are their steps and records, `holds` and `conditions` what they check;
 //! - `recover`: what the alarm does; [`retention`]: deleting what has expired;
 //! - `ids`: this shard's side of allocation;
-//! - `read`: pages, newest envelopes, heads;
+//! - `read`: pages, newest envelopes, heads; `lookup`: duplicates, and inboxes by identifier and handle;
+//! - `associations`: the index behind the latter;
 //! - `subscribers`: the streams;
 //! - `schema`: the tables.
 //!
 //! A shard never waits for a timer, so that it can sleep. Everything that leaves it (answers, calls, messages) is held
 //! by the platform until every write before it is durable.
 
+mod associations;
 mod batch;
 mod commit;
 mod conditions;
@@ -20,6 +22,7 @@ mod decide;
 mod finish;
 mod holds;
 mod ids;
+mod lookup;
 pub mod participate;
 mod parts;
 mod prepared;
@@ -147,6 +150,8 @@ impl<P: ObjectPlatform> Shard<P> {
                 .answer(request)
                 .await
                 .map(|response| Encoded::of(&response)),
+            "find" => self.find(request).await.map(|response| Encoded::of(&response)),
+            "resolve" => self.resolve(request).await.map(|response| Encoded::of(&response)),
             "report" => self.report(request).map(|report| Encoded::of(&report)),
             "prepare" => self.prepare(request).await.map(|response| Encoded::of(&response)),
             "apply" => self.apply(request).await.map(|response| Encoded::of(&response)),

@@ -24,7 +24,7 @@ use futures_channel::oneshot;
 use prost::Message as _;
 
 use super::{
-    Shard,
+    Shard, associations,
     batch::Fresh,
     commit::outcome_unknown,
     conditions, decide,
@@ -85,6 +85,7 @@ impl<P: ObjectPlatform> Shard<P> {
             envelopes: request.envelopes,
             preconditions: request.preconditions,
             claims: request.claims,
+            associations: request.associations,
         };
         self.check_here(&content)?;
         self.queue_prepare(transaction, content, request.wait, false)
@@ -162,7 +163,7 @@ impl<P: ObjectPlatform> Shard<P> {
             });
         }
         let claims = conditions::new_claims(sql, &content.claims).map_err(from_sql)?;
-        if fresh.is_empty() && claims.is_empty() {
+        if fresh.is_empty() && claims.is_empty() && content.associations.is_empty() {
             return Ok(prepared_answer(found, false));
         }
         let held = Held {
@@ -179,8 +180,11 @@ impl<P: ObjectPlatform> Shard<P> {
                     "too many publishes are prepared on this shard; nothing was stored",
                 ));
             }
-            sql.transaction(|| prepared::insert(sql, transaction, &fresh, &claims))
-                .map_err(from_sql)?;
+            sql.transaction(|| {
+                prepared::insert(sql, transaction, &fresh, &claims)?;
+                prepared::insert_associations(sql, transaction, &content.associations)
+            })
+            .map_err(from_sql)?;
             self.participant
                 .prepared
                 .borrow_mut()
@@ -249,6 +253,10 @@ impl<P: ObjectPlatform> Shard<P> {
             });
         }
         conditions::make_claims(sql, &claims)?;
+        let associations = prepared::read_associations(sql, transaction)?;
+        for (association, sequence_id) in associations.iter().zip(&request.association_ids) {
+            associations::write(sql, association, *sequence_id)?;
+        }
         prepared::delete(sql, transaction)?;
         Ok(fresh)
     }

@@ -51,6 +51,11 @@ impl<P: ObjectPlatform> Shard<P> {
             let shard = self.routing.shard_of(&claim.key);
             contents.entry(shard).or_default().claims.push(claim.clone());
         }
+        for association in &request.associations {
+            let shard = self.routing.shard_of(&association.key);
+            let content = contents.entry(shard).or_default();
+            content.associations.push(association.clone());
+        }
         if contents.keys().next() != Some(&self.index) {
             return Err(Status::internal(
                 "a publish across shards was sent to a shard that does not coordinate it",
@@ -98,4 +103,18 @@ pub(super) fn receipts(
         .collect::<Option<Vec<_>>>()
         .map(|receipts| StoreResponse { receipts })
         .ok_or_else(|| Status::internal("an envelope of a publish has no receipt"))
+}
+
+/// For each new envelope, by its place in the request, how many ids of the publish come before its own: ids go by shard,
+/// and within a shard in the order of the request.
+pub(super) fn offsets(parts: &Parts, prepared: &BTreeMap<u32, Prepared>) -> BTreeMap<u32, u64> {
+    let new_places = parts.places.iter().flat_map(|(shard, places)| {
+        let found = prepared.get(shard).map_or(&[][..], |answer| &answer.found);
+        let new = places
+            .iter()
+            .zip(found)
+            .filter(|(_, found)| found.stored.is_none());
+        new.map(|(place, _)| u32::try_from(*place).unwrap_or(u32::MAX))
+    });
+    new_places.zip(0..).collect()
 }

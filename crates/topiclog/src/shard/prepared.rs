@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
-use conclave_proto::conclave::internal::v1::{Claim, NewEnvelope};
+use conclave_proto::conclave::internal::v1::{Association, Claim, NewEnvelope};
 use conclave_sql::{Row, Sql, SqlError, Value};
 
 use super::holds::{Key, Transaction};
@@ -24,6 +24,15 @@ pub(super) const CLAIM_TABLE: &str = "CREATE TABLE prepared_claim (
     key BLOB NOT NULL,
     owner BLOB NOT NULL,
     PRIMARY KEY (tx, key)
+) WITHOUT ROWID";
+
+pub(super) const ASSOCIATION_TABLE: &str = "CREATE TABLE prepared_association (
+    tx BLOB NOT NULL,
+    position INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    inbox BLOB NOT NULL,
+    is_live INTEGER NOT NULL,
+    PRIMARY KEY (tx, position)
 ) WITHOUT ROWID";
 
 const INSERT: &str = "INSERT INTO prepared \
@@ -47,6 +56,9 @@ pub(super) fn load(sql: &impl Sql) -> Result<BTreeMap<Transaction, Held>, SqlErr
     for row in sql.query("SELECT tx, key FROM prepared_claim", &[])? {
         let entry = held.entry(Transaction::from_bytes(row.array(0)?)).or_default();
         entry.keys.insert(Key::Claim(blob(&row, 1)?));
+    }
+    for row in sql.query("SELECT DISTINCT tx FROM prepared_association", &[])? {
+        held.entry(Transaction::from_bytes(row.array(0)?)).or_default();
     }
     Ok(held)
 }
@@ -112,10 +124,57 @@ pub(super) fn read(
     Ok((envelopes, claims))
 }
 
+pub(super) fn insert_associations(
+    sql: &impl Sql,
+    transaction: Transaction,
+    associations: &[Association],
+) -> Result<(), SqlError> {
+    let tx = transaction.to_bytes();
+    (0u32..)
+        .zip(associations)
+        .try_for_each(|(position, association)| {
+            sql.execute(
+                "INSERT INTO prepared_association (tx, position, key, inbox, is_live) VALUES (?, ?, ?, ?, ?)",
+                &[
+                    tx.as_slice().into(),
+                    position.into(),
+                    association.key.as_ref().into(),
+                    association.inbox.as_ref().into(),
+                    association.is_live.into(),
+                ],
+            )
+        })
+}
+
+/// The associations of a transaction, in the order prepared.
+pub(super) fn read_associations(
+    sql: &impl Sql,
+    transaction: Transaction,
+) -> Result<Vec<Association>, SqlError> {
+    let rows = sql.query(
+        "SELECT key, inbox, is_live FROM prepared_association WHERE tx = ? ORDER BY position",
+        &[transaction.to_bytes().as_slice().into()],
+    )?;
+    rows.iter()
+        .map(|row| {
+            Ok(Association {
+                key: blob(row, 0)?,
+                inbox: blob(row, 1)?,
+                is_live: row.unsigned(2)? != 0,
+                envelope: 0,
+            })
+        })
+        .collect()
+}
+
 pub(super) fn delete(sql: &impl Sql, transaction: Transaction) -> Result<(), SqlError> {
     let tx = Value::from(transaction.to_bytes().as_slice());
     sql.execute("DELETE FROM prepared WHERE tx = ?", std::slice::from_ref(&tx))?;
-    sql.execute("DELETE FROM prepared_claim WHERE tx = ?", &[tx])
+    sql.execute(
+        "DELETE FROM prepared_claim WHERE tx = ?",
+        std::slice::from_ref(&tx),
+    )?;
+    sql.execute("DELETE FROM prepared_association WHERE tx = ?", &[tx])
 }
 
 fn to_envelope(row: &Row) -> Result<NewEnvelope, SqlError> {

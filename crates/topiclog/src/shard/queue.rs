@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use bytes::Bytes;
 use conclave_grpc_web::Status;
 use conclave_proto::conclave::internal::v1::{
-    Claim, NewEnvelope, Precondition, PrepareResponse, StoreResponse,
+    Association, Claim, NewEnvelope, Precondition, PrepareResponse, StoreResponse,
 };
 use futures_channel::oneshot;
 
@@ -28,12 +28,14 @@ pub const QUEUE_PUBLISHES_MAX: usize = 4_096;
 /// The most bytes that wait, unless a single publish has more.
 pub const QUEUE_BYTES_MAX: usize = 32 << 20;
 
-/// Envelopes and what must hold for them to be stored.
+/// Envelopes, what must hold for them to be stored, and what else is written with them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     pub(super) envelopes: Vec<NewEnvelope>,
     pub(super) preconditions: Vec<Precondition>,
     pub(super) claims: Vec<Claim>,
+    /// Hold nothing: their order is that of their sequence ids, whenever they are written.
+    pub(super) associations: Vec<Association>,
 }
 
 impl Content {

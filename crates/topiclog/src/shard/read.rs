@@ -238,7 +238,7 @@ fn chunk_topic(chunk: &[TopicPosition], row: &Row) -> Result<Bytes, SqlError> {
         .ok_or_else(unasked)
 }
 
-fn unasked() -> SqlError {
+pub(super) fn unasked() -> SqlError {
     SqlError::Shape {
         column: 0,
         expected: "the place of a topic that was asked for",
@@ -265,7 +265,7 @@ fn positions_to_json(positions: &[TopicPosition]) -> String {
 }
 
 /// `["hex", …]`.
-fn topics_to_json(topics: &[Bytes]) -> String {
+pub(super) fn topics_to_json(topics: &[Bytes]) -> String {
     let mut json = String::with_capacity(2 + topics.len() * 70);
     json.push('[');
     for (index, topic) in topics.iter().enumerate() {

@@ -4,7 +4,7 @@
 //! seek, and by hash within its topic, the idempotency key. The body is the last column, so that reading metadata never
 //! walks its pages. Nanoseconds are 8-byte big-endian blobs: they exceed what crosses as an integer.
 
-use super::{conditions, decide, prepared, retention};
+use super::{associations, conditions, decide, prepared, retention};
 use crate::{birth, sequencer::allocator, storage::Migration};
 
 pub(super) const MIGRATIONS: &[Migration] = &[
@@ -31,5 +31,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         prepared::CLAIM_TABLE,
         decide::TABLE,
         retention::TABLE,
+    ],
+    &[
+        associations::TABLE,
+        associations::LIVE_INDEX,
+        prepared::ASSOCIATION_TABLE,
     ],
 ];

@@ -21,11 +21,11 @@ use crate::{
 };
 
 /// Different `n` give different topics.
-fn topic_on(world: &World, shard: u32, n: u32) -> Bytes {
+pub(crate) fn topic_on(world: &World, shard: u32, n: u32) -> Bytes {
     group_topic(&group_on(world, shard, n)).into()
 }
 
-fn key_on(world: &World, shard: u32) -> Bytes {
+pub(crate) fn key_on(world: &World, shard: u32) -> Bytes {
     let routing = Routing::at_birth(world.configuration().shard_count);
     (0u32..)
         .map(|n| Bytes::copy_from_slice(&[&b"handle"[..], &n.to_be_bytes()].concat()))
@@ -33,7 +33,7 @@ fn key_on(world: &World, shard: u32) -> Bytes {
         .expect("some key lies there")
 }
 
-fn envelope(topic: &Bytes, text: &str) -> NewEnvelope {
+pub(crate) fn envelope(topic: &Bytes, text: &str) -> NewEnvelope {
     let body = message(&[0; 16], text).encode_to_vec();
     NewEnvelope {
         topic: topic.clone(),
@@ -60,12 +60,13 @@ fn claim(key: &Bytes, owner: &'static str, index: u32) -> Claim {
     }
 }
 
-type Stored = Result<Vec<Receipt>, Status>;
+pub(crate) type Stored = Result<Vec<Receipt>, Status>;
 
 fn start(world: &World, request: &StoreRequest) -> Rc<std::cell::Cell<Option<Stored>>> {
     let routing = Routing::at_birth(world.configuration().shard_count);
     let topics = request.envelopes.iter().map(|envelope| &envelope.topic);
     let keys = topics.chain(request.claims.iter().map(|claim| &claim.key));
+    let keys = keys.chain(request.associations.iter().map(|association| &association.key));
     let home = keys.map(|key| routing.shard_of(key)).min().expect("something");
     let (shared, request) = (Rc::clone(&world.shared), request.encode_to_vec());
     world.start(async move {
@@ -79,7 +80,7 @@ fn start(world: &World, request: &StoreRequest) -> Rc<std::cell::Cell<Option<Sto
     })
 }
 
-fn store(world: &World, request: &StoreRequest) -> Stored {
+pub(crate) fn store(world: &World, request: &StoreRequest) -> Stored {
     let slot = start(world, request);
     world.settle();
     slot.take().expect("answered")

@@ -1,5 +1,6 @@
 //! The backend as its clients see it, on a deterministic platform: every behaviour with one shard and with four.
 
+mod associations;
 mod birth;
 mod boundary;
 mod client;
