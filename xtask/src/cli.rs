@@ -4,7 +4,9 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{children, dev, doctor, parts, requirements, sim, test, tools::Tools, workspace::Workspace};
+use crate::{
+    bench, children, dev, doctor, parts, requirements, sim, test, tools::Tools, workspace::Workspace,
+};
 
 /// Builds, runs and tests Conclave. Start with `cargo xtask dev`.
 #[derive(Debug, Parser)]
@@ -17,6 +19,7 @@ use crate::{children, dev, doctor, parts, requirements, sim, test, tools::Tools,
         cargo xtask dev                  serve the worker, the client and the site on http://127.0.0.1:8787\n  \
         cargo xtask test                 run every layer of tests, as CI does\n  \
         cargo xtask test unit            run only what needs neither a runtime nor a browser\n  \
+        cargo xtask bench publish        measure what a publish costs\n  \
         cargo xtask sim backend          look for faults under faults, seed by seed\n  \
         cargo xtask doctor               say what this machine has and lacks\n\n\
         What is missing (the wasm target, Node, npm packages) is installed on the way, from package registries only, and\n\
@@ -41,6 +44,8 @@ pub(crate) enum Command {
     Requirements(RequirementsArguments),
     /// Simulate, with everything that can go wrong, replayable from a seed.
     Sim(SimArguments),
+    /// Measure, beside the floor that each figure is compared with, and write docs/benchmarks.md.
+    Bench(BenchArguments),
     /// Say what this machine has and lacks, and how a running deployment is.
     Doctor(DoctorArguments),
     /// Become another program that ends with the one that started it.
@@ -194,6 +199,32 @@ pub(crate) struct SimArguments {
     pub(crate) bug: Option<String>,
 }
 
+/// A family of figures.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Family {
+    /// Storing envelopes.
+    Publish,
+    /// Reading pages.
+    Query,
+    /// What both cost with up to a million rows. Takes several minutes.
+    Growth,
+}
+
+/// `cargo xtask bench`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask bench publish query          both families, written to docs/benchmarks.md\n  \
+    cargo xtask bench publish --quick        a minute instead of several, printed only\n\n\
+    Figures are ratios to a floor measured in turns with them. Fails when a goal is missed.")]
+pub(crate) struct BenchArguments {
+    /// The families to measure.
+    #[arg(value_enum, required = true)]
+    pub(crate) families: Vec<Family>,
+    /// Measure briefly and write nothing.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
 /// `cargo xtask doctor`
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -243,6 +274,11 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Requirements(arguments) => requirements::run(&workspace, &arguments)?,
         Command::Sim(arguments) => {
             if !sim::run(&workspace, &arguments)? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Bench(arguments) => {
+            if !bench::run(&workspace, &arguments)? {
                 return Ok(ExitCode::FAILURE);
             }
         }

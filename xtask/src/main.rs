@@ -3,6 +3,7 @@
 //! Each command is a module; what they share is below them. Nothing here is part of the product, so this crate depends
 //! on as little as it can: it is the first thing a fresh machine compiles.
 
+mod bench;
 mod build;
 mod call;
 mod children;

@@ -1,0 +1,109 @@
+//! `cargo xtask bench`: figures beside the floor they are measured against, family by family, and docs/benchmarks.md.
+//!
+//! - [`figure`]: what a family reports;
+//! - [`machine`]: what it was measured on;
+//! - [`page`]: the tables of docs/benchmarks.md.
+//!
+//! A family is a program that writes figures to its standard output, one JSON object a line. Those that need a
+//! deployment are scripts in `bench/`, which start what they measure by this program, as the tests do.
+
+mod figure;
+mod machine;
+mod page;
+
+use std::{
+    env,
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+};
+
+use anyhow::Context as _;
+use figure::Figure;
+
+use crate::{
+    children,
+    cli::{BenchArguments, Family, Part},
+    parts::{self, Options},
+    progress,
+    tools::Tools,
+    workspace::Workspace,
+};
+
+/// Names this program to the scripts, which start deployments with it.
+const XTASK_VARIABLE: &str = "CONCLAVE_XTASK";
+
+/// The page the figures are written to.
+const PAGE: &str = "docs/benchmarks.md";
+
+impl Family {
+    /// The name of its script, and of its table.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Publish => "publish",
+            Self::Query => "query",
+            Self::Growth => "growth",
+        }
+    }
+}
+
+/// Measures the families asked for. Whether every goal was met.
+///
+/// # Errors
+///
+/// A build, a family or the page fails.
+pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> anyhow::Result<bool> {
+    let tools = Tools::ready(workspace)?;
+    parts::build(workspace, &tools, &[Part::Worker], Options::default())?;
+    let mut are_met = true;
+    for family in &arguments.families {
+        let (name, before) = (family.name(), machine::load());
+        let figures = measure(workspace, &tools, *family, arguments.quick)
+            .with_context(|| format!("measuring {name}"))?;
+        are_met &= figures.iter().all(Figure::is_good_enough);
+        println!("\n{}", page::table(&figures));
+        if arguments.quick {
+            continue;
+        }
+        let path = workspace.path(PAGE);
+        let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let section = format!(
+            "{}\n\n{}",
+            machine::described(workspace, &before),
+            page::table(&figures)
+        );
+        let written = page::replace(&text, name, &section)?;
+        std::fs::write(&path, written).with_context(|| format!("writing {}", path.display()))?;
+        progress::step(format_args!("{name} is written to {PAGE}"));
+    }
+    Ok(are_met)
+}
+
+fn measure(workspace: &Workspace, tools: &Tools, family: Family, quick: bool) -> anyhow::Result<Vec<Figure>> {
+    let name = family.name();
+    progress::step(format_args!("bench {name}"));
+    let mut command = tools.node().command();
+    command
+        .current_dir(workspace.root())
+        .env(
+            XTASK_VARIABLE,
+            env::current_exe().context("finding this program")?,
+        )
+        .arg(workspace.path("bench").join(format!("{name}.mjs")))
+        .args(quick.then_some("--quick"))
+        .stdout(Stdio::piped());
+    let mut script = children::start(&mut command)?;
+    let output = script
+        .child()
+        .stdout
+        .take()
+        .context("the script's output cannot be read")?;
+    let mut figures = Vec::new();
+    for line in BufReader::new(output).lines() {
+        let figure = Figure::read(&line?)?;
+        progress::step(&figure);
+        figures.push(figure);
+    }
+    let status = script.child().wait()?;
+    anyhow::ensure!(status.success(), "the script failed ({status})");
+    Ok(figures)
+}
