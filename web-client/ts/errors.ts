@@ -25,7 +25,10 @@ export type SendErrorCode =
   | "persistence-failed"
   /** The deployment can not be reached; nothing was recorded and nothing was sent. */
   | "network-unavailable"
-  /** The post is recorded and stays queued, here and over reloads; it was not certified before this endpoint ended. */
+  /**
+   * The post is recorded and stays queued, here and over reloads: the deployment can not be reached for now, or the endpoint
+   * ended. It is made as soon as it can be; to send it again would make another one.
+   */
   | "delivery-pending"
   /** The endpoint was closed before the post was recorded. */
   | "closed";

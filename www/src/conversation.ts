@@ -1,4 +1,4 @@
-import type { Address, Endpoint, PostProgress } from "@conclave/client";
+import { type Address, type Endpoint, type PostProgress, SendError } from "@conclave/client";
 
 import { titleOf } from "./addresses.js";
 import { clearFailure, showFailure } from "./alert.js";
@@ -129,6 +129,8 @@ export class ConversationView {
     this.#input.value = "";
     clearFailure();
     this.#endpoint.send(this.address, text).catch((failure: unknown) => {
+      // The post is recorded and shown as open: nothing was refused.
+      if (failure instanceof SendError && failure.code === "delivery-pending") return;
       // A text that was not taken goes back, unless another has been begun.
       if (this.#input.value === "") this.#input.value = text;
       showFailure(failure);

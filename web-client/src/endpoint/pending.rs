@@ -74,6 +74,8 @@ pub(super) fn send_failure(error: &SendError) -> Failure {
     let failure = |code| Failure::new(Operation::Send, code, error.to_string());
     match error {
         SendError::NetworkUnavailable => failure("network-unavailable").retryable(),
+        // Not to be repeated: it would be another post.
+        SendError::DeliveryPending { .. } => failure("delivery-pending"),
         SendError::TooManyUnfinished => failure("certification-unavailable").retryable(),
         SendError::NotAMember
         | SendError::MembershipDiffers

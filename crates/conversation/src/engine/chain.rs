@@ -97,6 +97,18 @@ impl Chain {
         (ordinal + 1 < self.links.len() as u64).then_some(Next::Record(ordinal + 1))
     }
 
+    /// How many records and anchors of this chain stand before a position (none: before GENESIS); none for one that is not on
+    /// it.
+    pub(super) fn items_before(&self, position: Option<&Position>) -> Option<u64> {
+        let Some(position) = position else { return Some(0) };
+        let ordinal = *self.ordinals.get(position.record_hash.as_ref()?)?;
+        let place = self
+            .anchors
+            .iter()
+            .position(|anchor| *anchor.hash() == position.anchor_hash)?;
+        Some(ordinal + 1 + place as u64)
+    }
+
     /// The position after an item.
     pub(super) fn after(&self, next: Next) -> Option<Position> {
         Some(match next {

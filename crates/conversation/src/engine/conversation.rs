@@ -10,7 +10,7 @@ use super::fold::Fold;
 use super::ignored::Ignored;
 use super::input::RequestId;
 use super::limits::RETAINED_FOLDS_MAX;
-use super::recovery::{Answering, Candidate, Run};
+use super::recovery::{Answering, Asked, Candidate, Run};
 use crate::membership::Membership;
 use crate::store::rows::AnchorRow;
 use crate::store::rows::MembershipRow;
@@ -83,6 +83,12 @@ pub(super) struct Conversation {
     pub(super) candidates: Vec<Candidate>,
     /// The answers that wait for their rows, one for each member that asked.
     pub(super) answering: BTreeMap<AgentId, Answering>,
+    /// What each member that asks was answered lately.
+    pub(super) asked: BTreeMap<AgentId, Asked>,
+    /// The author of its GENESIS; none while no GENESIS is locked or certified.
+    pub(super) begun_by: Option<AgentId>,
+    /// Whether the local agent ever posted in it.
+    pub(super) is_asked_for: bool,
     /// The record whose absence began the last run that a record began.
     pub(super) missed: Option<RecordHash>,
     /// The members whose votes made an empty conversation ask again.
@@ -107,6 +113,9 @@ impl Conversation {
             recovery: Recovery::Recovered,
             candidates: Vec::new(),
             answering: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            begun_by: None,
+            is_asked_for: false,
             missed: None,
             missed_by: BTreeSet::new(),
         }
@@ -181,6 +190,9 @@ impl Conversation {
         let (position, record_hash) = (fold.record.position(), *fold.record.hash());
         self.chain.push_record(position, record_hash, action_hash);
         let intent = fold.record.core().post_intent();
+        if self.next_ordinal == 0 {
+            self.begun_by = Some(intent.author_agent_id);
+        }
         self.posts
             .insert((intent.author_agent_id, intent.post_id), intent.hash());
         self.next_ordinal += 1;

@@ -5,6 +5,7 @@ use super::draft::Draft;
 use super::effect::{Delivery, Effect, RecoveryReason, SentPost, Stage};
 use super::error::Fatal;
 use super::fold::Fold;
+use super::host::answer;
 use super::ignored::Ignored;
 use super::shared::{DeliveryEntry, Shared, take};
 use super::text::canonical;
@@ -271,14 +272,12 @@ impl Conversation {
             return;
         };
         if let Some(request_id) = intent.request_id {
-            draft.effect(Effect::Sent {
-                request_id,
-                result: Ok(SentPost {
-                    conversation_id: finished.conversation_id,
-                    post_id: finished.post_id,
-                    record_hash: *certified.record().hash(),
-                }),
-            });
+            let post = SentPost {
+                conversation_id: finished.conversation_id,
+                post_id: finished.post_id,
+                record_hash: *certified.record().hash(),
+            };
+            answer(request_id, Ok(post), draft);
         }
     }
 }

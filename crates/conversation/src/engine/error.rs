@@ -3,8 +3,10 @@
 use conclave_harness::MessageId;
 
 use crate::store::{RowError, Table};
+use crate::values::PostId;
 
-/// Why a send was refused. Nothing was bound and nothing travelled.
+/// Why a send ended without its post. Nothing was bound and nothing travelled, but for
+/// [`DeliveryPending`](Self::DeliveryPending).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The membership is not one the local agent may send to.
@@ -16,6 +18,13 @@ pub enum SendError {
     /// The Router was not reached in time.
     #[error("the Router was not reached")]
     NetworkUnavailable,
+    /// The post is bound and the Router does not take its envelopes for now. It will be made, here or after a restart; to
+    /// send it again would make another one.
+    #[error("the post {post_id} is recorded and goes out when the Router is reached")]
+    DeliveryPending {
+        /// The post.
+        post_id: PostId,
+    },
     /// Too many sends are unfinished.
     #[error("too many posts are unfinished")]
     TooManyUnfinished,

@@ -1,13 +1,14 @@
 //! Delivered messages: the feed's cursor, and whose message it is.
 
-use conclave_harness::RouterInstanceId;
+use conclave_harness::{AgentId, RouterInstanceId};
 
 use super::conversation::{Conversation, Cursor};
 use super::draft::Draft;
 use super::effect::RecoveryReason;
 use super::ignored::Ignored;
 use super::input::{Delivered, Feed, InvitationDelivered};
-use super::invitation::{self};
+use super::invitation;
+use super::limits::{UNASKED_CONVERSATIONS_MAX, UNASKED_CONVERSATIONS_PER_AUTHOR_MAX};
 use super::run::Engine;
 use crate::outer_message::open_outer_message;
 use crate::store::Transition;
@@ -168,6 +169,7 @@ impl Engine {
             return Err(Ignored::UnknownConversation);
         };
         let membership = watched.membership.clone();
+        admit_another(self.conversations.values(), outer.sender)?;
         let conversation = Conversation::from_genesis(
             outer.sender,
             *proposal,
@@ -202,4 +204,17 @@ impl Engine {
             self.cursors.remove(&Feed::Conversation(dropped));
         }
     }
+}
+
+/// Whether an author may begin one more conversation that the local agent did not ask for.
+fn admit_another<'a>(held: impl Iterator<Item = &'a Conversation>, author: AgentId) -> Result<(), Ignored> {
+    let (mut all, mut of_author) = (0, 0);
+    for conversation in held.filter(|conversation| !conversation.is_asked_for) {
+        all += 1;
+        of_author += usize::from(conversation.begun_by == Some(author));
+    }
+    if all >= UNASKED_CONVERSATIONS_MAX || of_author >= UNASKED_CONVERSATIONS_PER_AUTHOR_MAX {
+        return Err(Ignored::TooManyConversations);
+    }
+    Ok(())
 }

@@ -5,19 +5,19 @@ use conclave_harness::randomness::random_array;
 
 use super::conversation::{Conversation, Intent, foundation, sealable};
 use super::draft::Draft;
-use super::effect::Effect;
+use super::effect::{Effect, SentPost};
 use super::error::{AcknowledgeError, SendError};
 use super::input::{Feed, RequestId, SendRequest, TimerId};
 use super::limits::{PENDING_OUTBOUND_MAX, UNFINISHED_SENDS_MAX};
 use super::run::Engine;
 use super::shared::{Shared, take};
 use super::text::canonical;
-use super::timing::ATTACH_WAIT_MS;
+use super::timing::{ATTACH_WAIT_MS, DELIVERY_WAIT_MS};
 use crate::membership::Membership;
 use crate::store::Transition;
 use crate::store::rows::PostIntentRow;
 use crate::store::transition::{AcknowledgeDelivery, BindPostIntent, UnwatchConversation};
-use crate::values::{DeliveryToken, PostId, PostIntent, PostIntentKind};
+use crate::values::{ConversationId, DeliveryToken, PostId, PostIntent, PostIntentKind};
 use crate::verification::VerifiedRouterAnchor;
 
 impl Engine {
@@ -50,6 +50,35 @@ impl Engine {
                 request_id,
                 result: Err(SendError::NetworkUnavailable),
             });
+        }
+    }
+
+    /// The time for the Router to take a bound send's envelopes is over. While it took them all, the post waits for its
+    /// members, and the caller with it.
+    pub(super) fn give_up_delivery(&mut self, request_id: RequestId, draft: &mut Draft<'_>) {
+        let waits = |intent: &Intent| intent.request_id == Some(request_id);
+        let holder = self
+            .conversations
+            .iter()
+            .find(|(_, held)| held.intents.iter().any(waits))
+            .map(|(conversation_id, _)| *conversation_id);
+        if let Some(conversation_id) = holder
+            && self.shared.outbox.is_draining(&conversation_id)
+        {
+            self.stop_waiting(&conversation_id, draft);
+        }
+    }
+
+    /// Answers the callers of a conversation's unfinished posts: the posts go on without them.
+    pub(super) fn stop_waiting(&mut self, conversation_id: &ConversationId, draft: &mut Draft<'_>) {
+        let Some(conversation) = self.conversations.get_mut(conversation_id) else {
+            return;
+        };
+        for held in &mut conversation.intents {
+            if let Some(request_id) = held.request_id.take() {
+                let post_id = held.intent.post_id;
+                answer(request_id, Err(SendError::DeliveryPending { post_id }), draft);
+            }
         }
     }
 
@@ -125,6 +154,10 @@ impl Engine {
             conversation_id,
             post_id: intent.post_id,
         });
+        draft.effect(Effect::SetTimer {
+            id: TimerId::Delivery(request_id),
+            at_ms: draft.now_ms + DELIVERY_WAIT_MS,
+        });
         if founds {
             draft.effect(Effect::ConversationState {
                 conversation_id,
@@ -143,6 +176,7 @@ impl Engine {
                 });
             }
         }
+        conversation.is_asked_for = true;
         conversation.intents.push_back(Intent {
             intent,
             request_id: Some(request_id),
@@ -172,6 +206,14 @@ impl Engine {
             result,
         });
     }
+}
+
+/// Ends a bound send for its caller.
+pub(super) fn answer(request_id: RequestId, result: Result<SentPost, SendError>, draft: &mut Draft<'_>) {
+    draft.effect(Effect::CancelTimer {
+        id: TimerId::Delivery(request_id),
+    });
+    draft.effect(Effect::Sent { request_id, result });
 }
 
 /// Whether a held conversation takes another post of these members.

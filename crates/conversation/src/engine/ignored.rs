@@ -71,6 +71,12 @@ pub enum Ignored {
     /// A vote to re-anchor a conversation that is anchored to the Router's instance.
     #[error("the conversation does not re-anchor")]
     NotReanchoring,
+    /// Others began as many conversations as they may in which the local agent never posted.
+    #[error("others began too many conversations")]
+    TooManyConversations,
+    /// The member repeats its questions faster than they are answered.
+    #[error("the member repeats itself too often")]
+    RepeatedTooOften,
     /// An answer to another question than the pending one.
     #[error("this was not asked")]
     NotAsked,

@@ -86,7 +86,9 @@ pub enum TimerId {
     Drain(ConversationId),
     /// The end of a send's wait for the Router.
     Attach(RequestId),
-    /// The next retry of a conversation's catch-up request.
+    /// The end of a bound send's wait for the Router to take its envelopes.
+    Delivery(RequestId),
+    /// The next retry of a conversation's catch-up request, or of what a settled position waits with.
     CatchUp(ConversationId),
 }
 

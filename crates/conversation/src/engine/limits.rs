@@ -7,6 +7,20 @@ pub const RETAINED_FOLDS_MAX: usize = 4;
 /// member's next question is ignored; it asks again.
 pub const ANSWERS_PENDING_PER_MEMBER_MAX: usize = 8;
 
+/// Questions of one member, in one conversation, that ask again what was answered, or about no position that is known, before
+/// [`REPEATED_ANSWER_INTERVAL_MS`] has to pass for each. The first question about a position further on is always answered.
+pub const REPEATED_ANSWERS_MAX: u32 = 32;
+
+/// Milliseconds after which a member may repeat one question more. A member's own schedule repeats far less often.
+pub const REPEATED_ANSWER_INTERVAL_MS: u64 = 1_000;
+
+/// Held conversations that others began and in which the local agent has never posted. With so many, the GENESIS of another
+/// is not signed. A post of the local agent takes its conversation out of the count.
+pub const UNASKED_CONVERSATIONS_MAX: usize = 1_024;
+
+/// As [`UNASKED_CONVERSATIONS_MAX`], begun by one author.
+pub const UNASKED_CONVERSATIONS_PER_AUTHOR_MAX: usize = 32;
+
 /// Watched conversations in total. The oldest is dropped for a newer one.
 pub const WATCHED_MAX: usize = 256;
 

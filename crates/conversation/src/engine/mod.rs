@@ -32,6 +32,7 @@
 //! | `outbox` | when an envelope is offered, and what its outcome means |
 //! | `startup`, `stored` | whether a store may be trusted |
 //! | [`history`] | what an owner may read |
+//! | `holdings` | how much others made the engine hold |
 //!
 //! May depend on everything else in this crate.
 
@@ -45,6 +46,7 @@ mod error;
 mod feeds;
 mod fold;
 pub mod history;
+mod holdings;
 mod host;
 mod ignored;
 mod input;
@@ -69,6 +71,7 @@ pub use effect::{
     TransmitInvitation, WaitingFor,
 };
 pub use error::{AcknowledgeError, Corruption, Fatal, OpenError, RouterFault, SendError};
+pub use holdings::Holdings;
 pub use ignored::Ignored;
 pub use input::{
     Context, Delivered, Feed, Input, InvitationDelivered, ReadId, RequestId, SendOutcome, SendRequest,

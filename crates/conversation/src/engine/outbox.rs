@@ -66,6 +66,15 @@ enum Drain {
     Waiting,
 }
 
+/// What an outcome means for those who wait for the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drained {
+    /// Its drain goes on, or is done.
+    GoesOn,
+    /// Its drain ran out of attempts: the Router is not reached for now.
+    RanOut,
+}
+
 #[derive(Clone, Debug)]
 struct Queue {
     pending: VecDeque<Envelope>,
@@ -105,6 +114,13 @@ impl Outbox {
             .get(conversation)
             .map_or(0, |queue| queue.pending.len());
         retained + pending
+    }
+
+    /// Whether an envelope of a conversation waits for the Router. What a fence retains waits for its conversation.
+    pub(super) fn is_draining(&self, conversation: &ConversationId) -> bool {
+        self.queues
+            .get(conversation)
+            .is_some_and(|queue| !queue.pending.is_empty())
     }
 
     /// How many answers to a member are on their way.
@@ -255,16 +271,16 @@ impl Outbox {
         instance: RouterInstanceId,
         outcome: SendOutcome,
         draft: &mut Draft<'_>,
-    ) -> Result<(), Fatal> {
+    ) -> Result<Drained, Fatal> {
         let conversation = *membership.conversation_id();
         let Some(queue) = self.queues.get_mut(&conversation) else {
-            return Ok(());
+            return Ok(Drained::GoesOn);
         };
         let Drain::InFlight { mode, attempts } = queue.drain else {
-            return Ok(());
+            return Ok(Drained::GoesOn);
         };
         let Some(first) = queue.pending.front() else {
-            return Ok(());
+            return Ok(Drained::GoesOn);
         };
         let breach = |what| Fatal::RouterContract {
             outbound_id: first.outbound_id,
@@ -323,11 +339,12 @@ impl Outbox {
                     id: TimerId::Drain(conversation),
                     at_ms,
                 });
+                return Ok(Drained::RanOut);
             }
             // The engine learns the instance first; whether anything is sent again is for it to say.
             (SendOutcome::RouterRestarted { .. }, _) => queue.drain = Drain::Idle,
         }
-        Ok(())
+        Ok(Drained::GoesOn)
     }
 }
 

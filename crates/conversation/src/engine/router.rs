@@ -5,6 +5,7 @@ use conclave_harness::{MessageId, RouterInstanceId};
 use super::draft::Draft;
 use super::effect::{Effect, RecoveryReason};
 use super::input::{Feed, SendOutcome, TimerId};
+use super::outbox::Drained;
 use super::run::{Engine, Resume};
 
 impl Engine {
@@ -75,12 +76,14 @@ impl Engine {
         let Some(conversation) = self.conversations.get(&conversation_id) else {
             return;
         };
-        if let Err(reason) = self
+        let drained = self
             .shared
             .outbox
-            .outcome(&conversation.membership, instance, outcome, draft)
-        {
-            return self.shared.fail(reason);
+            .outcome(&conversation.membership, instance, outcome, draft);
+        match drained {
+            Ok(Drained::GoesOn) => {}
+            Ok(Drained::RanOut) => self.stop_waiting(&conversation_id, draft),
+            Err(reason) => return self.shared.fail(reason),
         }
         if let SendOutcome::RouterRestarted { router_instance_id } = outcome {
             self.attach(router_instance_id, draft);
@@ -104,6 +107,7 @@ impl Engine {
     pub(super) fn timer(&mut self, timer: TimerId, draft: &mut Draft<'_>) {
         match timer {
             TimerId::Attach(request_id) => self.give_up_waiting(request_id, draft),
+            TimerId::Delivery(request_id) => self.give_up_delivery(request_id, draft),
             TimerId::Resend(conversation_id) => {
                 if let Some(conversation) = self.conversations.get_mut(&conversation_id) {
                     conversation.resend(&mut self.shared, draft);

@@ -26,6 +26,9 @@ pub const RECONNECT_MAX_MS: u64 = 5_000;
 /// How long a send waits for the Router.
 pub const ATTACH_WAIT_MS: u64 = 45_000;
 
+/// How long the caller of a send that is bound waits for the Router to take its envelopes. The post goes on without it.
+pub const DELIVERY_WAIT_MS: u64 = 10_000;
+
 /// `base_ms` doubled `doublings` times, times a uniform factor between 0.8 and 1.2.
 pub(super) fn jittered(base_ms: u64, doublings: u32, randomness: &mut dyn Randomness) -> u64 {
     let delay = base_ms.saturating_mul(1 << doublings.min(20));

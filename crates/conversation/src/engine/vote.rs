@@ -98,6 +98,7 @@ impl Conversation {
             forget_cursor: false,
         }));
         let mut conversation = Conversation::founded(membership.clone(), anchor);
+        conversation.begun_by = Some(sender);
         draft.effect(Effect::ConversationState {
             conversation_id: *membership.conversation_id(),
             status: conversation.status(),

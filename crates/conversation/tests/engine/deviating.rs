@@ -1,22 +1,17 @@
 //! Members that deviate: they sign twice, seal selectively, withhold, or say what is not true. Member 3 of four runs no
 //! engine here; what it sends is made by hand.
 
-use conclave_conversation::certificates::{SignerMap, Subject, VerifiedEvidence};
 use conclave_conversation::engine::{Ignored, Stage};
 use conclave_conversation::membership::Membership;
 use conclave_conversation::store::Transition;
 use conclave_conversation::store::rows::{EvidenceKind, EvidenceRow, ProposalLockRow, StagedRecordRow};
 use conclave_conversation::values::{
-    ActionCore, ActionHash, ActionProposal, ActionProposalKind, ActionSignatureKind,
-    ActionSignatureStatement, ClosedValue, Content, ConversationId, DirectPacket, DurabilityVoteKind,
-    DurabilityVoteStatement, GenesisActionCore, GenesisActionKind, Null, Plaintext, PostActionCore,
-    PostActionKind, PostId, PostIntent, PostIntentKind, RecordHash,
-};
-use conclave_conversation::verification::{
-    VerifiedAction, VerifiedActionCertifiedRecord, VerifiedRecordCore, VerifiedRouterAnchor,
+    ActionCore, ClosedValue, ConversationId, DirectPacket, DurabilityVoteStatement, GenesisActionCore,
+    GenesisActionKind, Null, Plaintext,
 };
 use conclave_harness::{MessageId, SignedMessage, WIRE_VERSION};
 
+use crate::byhand::{copy_of, intent, post, proposal, record_of, signature, vote_statement};
 use crate::world::World;
 
 const DEVIANT: usize = 3;
@@ -29,95 +24,6 @@ fn four() -> (World, Membership) {
     world.settle();
     world.crash(DEVIANT);
     (world, everyone)
-}
-
-/// A POST of `author` at the head of member 0's history.
-fn post(world: &World, everyone: &Membership, author: usize, text: &str) -> ActionCore {
-    let head = world.history(0, everyone).pop().expect("a head");
-    let post_intent = intent(world, everyone, author, text);
-    PostActionCore {
-        sharness_version: WIRE_VERSION,
-        kind: PostActionKind,
-        conversation_id: *everyone.conversation_id(),
-        membership_hash: *everyone.hash(),
-        anchor_hash: head.anchor_hash,
-        previous_record_hash: head.record_hash,
-        post_intent_hash: post_intent.hash(),
-        post_intent,
-    }
-    .into()
-}
-
-fn intent(world: &World, everyone: &Membership, author: usize, text: &str) -> PostIntent {
-    let mut post_id = [author as u8; 32];
-    post_id[..text.len().min(32)].copy_from_slice(&text.as_bytes()[..text.len().min(32)]);
-    PostIntent {
-        sharness_version: WIRE_VERSION,
-        kind: PostIntentKind,
-        conversation_id: *everyone.conversation_id(),
-        membership_hash: *everyone.hash(),
-        author_agent_id: world.members[author].id(),
-        post_id: PostId::from_bytes(post_id),
-        content: Content::text(text).unwrap(),
-    }
-}
-
-fn proposal(action: &ActionCore) -> Vec<u8> {
-    let packet: DirectPacket = ActionProposal {
-        sharness_version: WIRE_VERSION,
-        kind: ActionProposalKind,
-        action: action.clone(),
-    }
-    .into();
-    packet.encode()
-}
-
-fn signature(world: &World, signer: usize, action_hash: ActionHash) -> VerifiedEvidence {
-    world.members[signer].agent.sign(ActionSignatureStatement {
-        sharness_version: WIRE_VERSION,
-        kind: ActionSignatureKind,
-        signer_agent_id: world.members[signer].id(),
-        action_hash,
-    })
-}
-
-fn vote_statement(
-    world: &World,
-    everyone: &Membership,
-    signer: usize,
-    record_hash: RecordHash,
-) -> DurabilityVoteStatement {
-    DurabilityVoteStatement {
-        sharness_version: WIRE_VERSION,
-        kind: DurabilityVoteKind,
-        signer_agent_id: world.members[signer].id(),
-        conversation_id: *everyone.conversation_id(),
-        membership_hash: *everyone.hash(),
-        record_hash,
-    }
-}
-
-/// A record whose action these members signed.
-fn copy_of(world: &World, everyone: &Membership, action: &ActionCore, signers: &[usize]) -> DirectPacket {
-    let action = VerifiedAction::verify(action.clone(), everyone).unwrap();
-    let mut signatures = SignerMap::new(Subject::Action(*action.hash()));
-    for signer in signers {
-        signatures
-            .merge(signature(world, *signer, *action.hash()))
-            .unwrap();
-    }
-    let anchor = everyone.genesis_anchor(world.router.instance);
-    let anchor = VerifiedRouterAnchor::verify(anchor.into(), everyone, &mut Default::default()).unwrap();
-    let record = VerifiedRecordCore::of_action(action);
-    VerifiedActionCertifiedRecord::assemble(record, &anchor, signatures, everyone)
-        .unwrap()
-        .to_value()
-        .into()
-}
-
-fn record_of(everyone: &Membership, action: &ActionCore) -> RecordHash {
-    let action = VerifiedAction::verify(action.clone(), everyone).unwrap();
-    *VerifiedRecordCore::of_action(action).hash()
 }
 
 /// The deviant sends a plaintext that `away` cannot open.

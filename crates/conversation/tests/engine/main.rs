@@ -1,14 +1,20 @@
 //! The engine through its own doors: several engines, each over a store in memory, around an ordered Router.
 
+mod answering;
 mod authoring;
+mod byhand;
 mod certification;
 mod crashes;
 mod delivering;
 mod deviating;
+mod fencing;
+mod judging;
 mod reanchoring;
 mod recovering;
 mod restarts;
+mod scenario;
 mod sending;
 mod starting;
+mod successors;
 mod watching;
 mod world;

@@ -1,81 +1,11 @@
-//! Catching up: what a member that missed something asks, what it is answered, and when it carries traffic again.
+//! Catching up: what a member that missed something asks, and when it carries traffic again.
 
-use conclave_conversation::engine::limits::ANSWERS_PENDING_PER_MEMBER_MAX;
 use conclave_conversation::engine::timing::CATCH_UP_RETRIES_MAX;
-use conclave_conversation::engine::{
-    ConversationStatus, Ignored, Input, RecoveryReason, TimerId, WaitingFor,
-};
-use conclave_conversation::membership::Membership;
-use conclave_conversation::values::{
-    CatchUpItem, CatchUpPage, CatchUpRequest, CatchUpRequestKind, ClosedValue, DirectPacket, MembershipHash,
-    Plaintext,
-};
-use conclave_harness::WIRE_VERSION;
+use conclave_conversation::engine::{ConversationStatus, Ignored, Input, TimerId, WaitingFor};
+use conclave_conversation::values::DirectPacket;
 
-use crate::world::{World, kind_of};
-
-const MISSING: ConversationStatus = ConversationStatus::Recovering {
-    reason: RecoveryReason::HistoryMissing,
-};
-
-/// Members with `posts` certified posts, of which the last member has seen only the first.
-fn behind(members: usize, posts: usize) -> (World, Membership) {
-    let mut world = World::new(members);
-    let everyone = world.everyone();
-    world.send(0, &everyone, "post 0");
-    world.settle();
-    let last = members - 1;
-    world.members[last].online = false;
-    for number in 1..posts {
-        world.send(number % last, &everyone, &format!("post {number}"));
-        world.settle();
-    }
-    world.members[last].online = true;
-    (world, everyone)
-}
-
-fn packets(world: &World, membership: &Membership, sender: usize, kind: &str) -> Vec<DirectPacket> {
-    let of_kind = |(from, plaintext): (usize, Plaintext)| match plaintext {
-        plaintext if from != sender || kind_of(&plaintext) != kind => None,
-        Plaintext::Packet(packet) => Some(packet),
-        Plaintext::Evidence(_) => None,
-    };
-    world.opened(membership).into_iter().filter_map(of_kind).collect()
-}
-
-fn pages(world: &World, membership: &Membership, sender: usize) -> Vec<CatchUpPage> {
-    let page = |packet| match packet {
-        DirectPacket::CatchUpPage(page) => Some(*page),
-        _ => None,
-    };
-    packets(world, membership, sender, "page")
-        .into_iter()
-        .filter_map(page)
-        .collect()
-}
-
-fn request(world: &World, membership: &Membership, requester: usize, known: bool) -> CatchUpRequest {
-    let head = world.history(requester, membership).pop().filter(|_| known);
-    CatchUpRequest {
-        sharness_version: WIRE_VERSION,
-        kind: CatchUpRequestKind,
-        conversation_id: *membership.conversation_id(),
-        membership_hash: *membership.hash(),
-        requester_agent_id: world.members[requester].id(),
-        known_record_hash: head.as_ref().map(|head| head.record_hash),
-        known_anchor_hash: head.as_ref().map(|head| head.anchor_hash),
-    }
-}
-
-fn inject(world: &mut World, membership: &Membership, sender: usize, packet: impl Into<DirectPacket>) {
-    let packet: DirectPacket = packet.into();
-    let message = world.outer(sender, membership, &packet.encode());
-    world.inject(membership, message);
-}
-
-fn status(world: &World, member: usize, membership: &Membership) -> ConversationStatus {
-    world.members[member].status[membership.conversation_id()]
-}
+use crate::scenario::{MISSING, behind, inject, outbound, packets, pages, request, status};
+use crate::world::World;
 
 // CONV-I03, CONV-I04, CONV-I05, CONV-I11
 #[test]
@@ -102,59 +32,6 @@ fn a_member_behind_a_gap_catches_up_record_by_record_and_gets_every_delivery_onc
     world.settle();
     assert!(world.members[3].sent[&post].is_ok());
     world.check(&everyone);
-}
-
-// CONV-I02, CONV-I03
-#[test]
-fn pages_carry_records_and_reanchors_in_order_with_the_hint_that_more_follows() {
-    let (mut world, everyone) = behind(4, 2);
-    world.crash(3);
-    world.restart_router(1);
-    world.settle();
-    assert_eq!(status(&world, 0, &everyone), ConversationStatus::Recovered);
-    let before = pages(&world, &everyone, 0).len();
-    world.open(3);
-    world.attach(3);
-    world.settle();
-    let pages = pages(&world, &everyone, 0).split_off(before);
-    let shown: Vec<_> = pages
-        .iter()
-        .map(|page| {
-            (
-                matches!(page.item, CatchUpItem::CertifiedRecord(_)),
-                page.has_more,
-            )
-        })
-        .collect();
-    assert_eq!(shown, [(true, true), (false, false)]);
-    assert_eq!(
-        pages[0].request.known_anchor_hash,
-        pages[1].request.known_anchor_hash
-    );
-    assert_ne!(
-        pages[0].request.known_record_hash,
-        pages[1].request.known_record_hash
-    );
-    assert_eq!(status(&world, 3, &everyone), ConversationStatus::Recovered);
-    world.check(&everyone);
-}
-
-// CONV-I01
-#[test]
-fn an_empty_position_is_answered_with_the_genesis() {
-    let (mut world, everyone) = behind(4, 2);
-    let asked = request(&world, &everyone, 3, false);
-    inject(&mut world, &everyone, 3, asked);
-    world.settle();
-    let page = pages(&world, &everyone, 0).pop().unwrap();
-    let CatchUpItem::CertifiedRecord(record) = &page.item else {
-        panic!("a record")
-    };
-    assert_eq!(
-        record.action_certified_record.record_hash,
-        world.chain(0, &everyone)[0]
-    );
-    assert!(page.has_more);
 }
 
 // CONV-I07
@@ -249,48 +126,6 @@ fn a_recovered_conversation_asks_no_more() {
     assert_eq!(world.count(&everyone, "request"), asked);
 }
 
-// CONV-I06
-#[test]
-fn two_members_that_recover_answer_each_other() {
-    let mut world = World::new(2);
-    let pair = world.everyone();
-    world.send(0, &pair, "hello");
-    world.settle();
-    for member in [0, 1] {
-        world.lose_unread(member, &pair);
-    }
-    // The gap lies before what they say now.
-    world.settle();
-    for member in [0, 1] {
-        assert_eq!(status(&world, member, &pair), ConversationStatus::Recovered);
-    }
-}
-
-// CONV-I15, CONV-F14
-#[test]
-fn questions_of_nobody_and_about_nothing_known_do_no_harm() {
-    let (mut world, everyone) = behind(3, 2);
-    let asked = request(&world, &everyone, 0, true);
-    let mut elsewhere = asked.clone();
-    elsewhere.known_record_hash = Some(conclave_conversation::values::RecordHash::from_bytes([7; 32]));
-    inject(&mut world, &everyone, 0, elsewhere);
-    world.settle();
-    assert_eq!(world.count(&everyone, "incomplete"), 2, "from each other member");
-    let answers = world.count(&everyone, "incomplete") + world.count(&everyone, "page");
-    // On another's behalf, under another membership, and from ourselves.
-    inject(&mut world, &everyone, 1, asked.clone());
-    let mut foreign = asked.clone();
-    foreign.membership_hash = MembershipHash::from_bytes([1; 32]);
-    inject(&mut world, &everyone, 0, foreign);
-    world.settle();
-    assert_eq!(
-        world.count(&everyone, "incomplete") + world.count(&everyone, "page"),
-        answers
-    );
-    assert!(world.members[0].ignored.contains(&Ignored::OwnRequest));
-    assert!(world.members.iter().all(|member| member.fatal.is_none()));
-}
-
 // CONV-F15
 #[test]
 fn an_answer_of_another_sender_or_with_another_hint_is_rejected() {
@@ -383,10 +218,6 @@ fn a_fenced_conversation_keeps_its_own_traffic_back_and_takes_only_what_recovery
     world.check(&everyone);
 }
 
-fn outbound(world: &World, member: usize) -> Vec<conclave_conversation::store::rows::OutboundRow> {
-    world.members[member].store.snapshot().rows().unwrap()
-}
-
 // CONV-L01
 #[test]
 fn one_conversation_recovers_while_another_waits() {
@@ -451,23 +282,4 @@ fn a_fenced_cursor_is_durable_only_with_the_end_of_the_run() {
     world.run_out();
     assert_eq!(status(&world, 3, &everyone), ConversationStatus::Recovered);
     assert_ne!(cursors(&world), before);
-}
-
-#[test]
-fn a_member_that_asks_without_end_has_a_bounded_number_of_answers_on_their_way() {
-    let (mut world, everyone) = behind(3, 1);
-    world.members[0].online = false;
-    let mut asked = request(&world, &everyone, 1, true);
-    world.members[0].online = true;
-    for number in 0..40 {
-        asked.known_record_hash = Some(conclave_conversation::values::RecordHash::from_bytes(
-            [number; 32],
-        ));
-        inject(&mut world, &everyone, 1, asked.clone());
-    }
-    while world.deliver_one(0) {}
-    assert!(outbound(&world, 0).len() <= ANSWERS_PENDING_PER_MEMBER_MAX);
-    assert!(world.members[0].ignored.contains(&Ignored::TooManyAnswers));
-    world.settle();
-    assert_eq!(outbound(&world, 0).len(), 0);
 }

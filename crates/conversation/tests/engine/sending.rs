@@ -1,7 +1,8 @@
 //! The outbox: how an envelope is offered to the Router, and what each outcome means.
 
 use conclave_conversation::engine::timing::{
-    ATTACH_WAIT_MS, RECONNECT_BASE_MS, RECONNECT_MAX_MS, SEND_ATTEMPT_SPACING_MS, SEND_ATTEMPTS_MAX,
+    ATTACH_WAIT_MS, DELIVERY_WAIT_MS, RECONNECT_BASE_MS, RECONNECT_MAX_MS, SEND_ATTEMPT_SPACING_MS,
+    SEND_ATTEMPTS_MAX,
 };
 use conclave_conversation::engine::{
     ConversationStatus, Fatal, Input, RecoveryReason, RouterFault, SendError, SendMode, SendOutcome, TimerId,
@@ -372,4 +373,105 @@ fn a_restarted_router_makes_its_conversations_visibly_recovering_until_their_mem
     assert!(world.members[1].sent[&later].is_ok());
     assert_eq!(world.chain(0, &everyone).len(), 3);
     world.check(&everyone);
+}
+
+// CONV-H11
+#[test]
+fn the_caller_of_a_send_that_nothing_answers_is_told_after_ten_seconds_and_the_post_goes_on() {
+    let mut world = sending();
+    let pair = world.everyone();
+    let request = *world.members[0].bound.keys().next().unwrap();
+    let begun_ms = world.now_ms;
+    while !world.members[0].sent.contains_key(&request) {
+        assert!(world.next_timer());
+    }
+    assert_eq!(world.now_ms, begun_ms + DELIVERY_WAIT_MS);
+    let post_id = world.members[0].bound[&request];
+    assert_eq!(
+        world.members[0].sent[&request],
+        Err(SendError::DeliveryPending { post_id })
+    );
+    world.settle();
+    assert_eq!(world.chain(1, &pair).len(), 1);
+    let ids: Vec<_> = world
+        .router
+        .log
+        .iter()
+        .map(|ordered| ordered.message.message_id())
+        .collect();
+    let mut distinct = ids.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), ids.len(), "every envelope is ordered once");
+    world.check(&pair);
+}
+
+// CONV-H12
+#[test]
+fn the_caller_of_a_send_that_loses_the_router_is_told_at_once_and_the_post_certifies_afterwards() {
+    let mut world = sending();
+    let pair = world.everyone();
+    let request = *world.members[0].bound.keys().next().unwrap();
+    let begun_ms = world.now_ms;
+    world.members[0].online = false;
+    world.settle();
+    while !world.members[0].sent.contains_key(&request) {
+        assert!(world.next_timer());
+        world.settle();
+    }
+    assert!(matches!(
+        world.members[0].sent[&request],
+        Err(SendError::DeliveryPending { .. })
+    ));
+    let spaced = u64::from(SEND_ATTEMPTS_MAX - 1) * SEND_ATTEMPT_SPACING_MS;
+    assert_eq!(world.now_ms, begun_ms + spaced, "no longer than one drain");
+    world.members[0].online = true;
+    world.attach(0);
+    world.settle();
+    assert_eq!(world.chain(1, &pair).len(), 1);
+    assert_eq!(world.count(&pair, "proposal"), 1);
+    world.check(&pair);
+}
+
+/// What an attempt in a mode may be answered, and what becomes of it.
+#[test]
+fn every_outcome_of_every_mode_goes_on_or_ends_as_the_chapter_says() {
+    let restarted = |_: &Transmit| SendOutcome::RouterRestarted {
+        router_instance_id: router_instance(5),
+    };
+    let unknown: Answer = |_| SendOutcome::RetryIdentityUnknown;
+    let conflict: Answer = |_| SendOutcome::IdempotencyConflict;
+    let invalid: Answer = |_| SendOutcome::MessageInvalid;
+    // Mode, answer, the mode of what is out next, whether the engine stops.
+    let cases: [(SendMode, Answer, Option<SendMode>, bool); 12] = [
+        (SendMode::Initial, accepted, None, false),
+        (SendMode::Retry, accepted, None, false),
+        (SendMode::Initial, lost, Some(SendMode::Retry), false),
+        (SendMode::Retry, lost, Some(SendMode::Retry), false),
+        (SendMode::Initial, unknown, None, true),
+        (SendMode::Retry, unknown, Some(SendMode::Initial), false),
+        (SendMode::Initial, conflict, Some(SendMode::Retry), false),
+        (SendMode::Retry, conflict, None, true),
+        (SendMode::Initial, invalid, None, true),
+        (SendMode::Retry, invalid, None, true),
+        (SendMode::Initial, restarted, None, false),
+        (SendMode::Retry, restarted, None, false),
+    ];
+    for (number, (mode, answer, next, stops)) in cases.into_iter().enumerate() {
+        let mut world = sending();
+        if mode == SendMode::Retry {
+            world.restart(0);
+        }
+        let first = world.answer(0, answer);
+        assert_eq!(first.mode, mode, "case {number}");
+        if next.is_some() && world.members[0].transmits.is_empty() {
+            world.next_timer();
+        }
+        let out = world.members[0]
+            .transmits
+            .front()
+            .filter(|out| out.message == first.message);
+        assert_eq!(out.map(|out| out.mode), next, "case {number}");
+        assert_eq!(world.members[0].fatal.is_some(), stops, "case {number}");
+    }
 }

@@ -14,7 +14,9 @@ use crate::engine::effect::Effect;
 use crate::engine::error::{Corruption, Fatal};
 use crate::engine::ignored::Ignored;
 use crate::engine::input::ReadId;
-use crate::engine::limits::ANSWERS_PENDING_PER_MEMBER_MAX;
+use crate::engine::limits::{
+    ANSWERS_PENDING_PER_MEMBER_MAX, REPEATED_ANSWER_INTERVAL_MS, REPEATED_ANSWERS_MAX,
+};
 use crate::engine::shared::Shared;
 use crate::engine::stored::{Trust, load_anchor_at, load_certified};
 use crate::engine::text::message_text;
@@ -34,6 +36,41 @@ pub(in crate::engine) struct Answering {
     item: Next,
     /// What the member asked meanwhile.
     next: Option<CatchUpRequest>,
+}
+
+/// What a member was answered: the furthest position it asked about, and how often it may still repeat itself.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Asked {
+    /// Number of the items before the furthest position asked about, and one.
+    furthest: u64,
+    repeats_left: u32,
+    /// The time up to which `repeats_left` was filled up.
+    filled_at_ms: u64,
+}
+
+impl Asked {
+    fn new(now_ms: u64) -> Self {
+        Asked {
+            furthest: 0,
+            repeats_left: REPEATED_ANSWERS_MAX,
+            filled_at_ms: now_ms,
+        }
+    }
+
+    /// Whether a question is answered. Going further always is, so that whoever catches up is never held back.
+    fn admits(&mut self, place: Option<u64>, now_ms: u64) -> bool {
+        if let Some(place) = place.filter(|place| *place >= self.furthest) {
+            self.furthest = place + 1;
+            return true;
+        }
+        let earned = now_ms.saturating_sub(self.filled_at_ms) / REPEATED_ANSWER_INTERVAL_MS;
+        self.filled_at_ms += earned * REPEATED_ANSWER_INTERVAL_MS;
+        let earned = u32::try_from(earned).unwrap_or(u32::MAX);
+        self.repeats_left = self.repeats_left.saturating_add(earned).min(REPEATED_ANSWERS_MAX);
+        let admitted = self.repeats_left > 0;
+        self.repeats_left = self.repeats_left.saturating_sub(1);
+        admitted
+    }
 }
 
 impl Conversation {
@@ -60,6 +97,14 @@ impl Conversation {
             }
             answering.next = Some(request);
             return Ok(());
+        }
+        let place = self.chain.items_before(position.as_ref());
+        let asked = self
+            .asked
+            .entry(sender)
+            .or_insert_with(|| Asked::new(draft.now_ms));
+        if !asked.admits(place, draft.now_ms) {
+            return Err(Ignored::RepeatedTooOften);
         }
         match self.chain.next(position.as_ref()) {
             Some(item) => self.begin_answer(sender, request, item, draft),

@@ -37,7 +37,7 @@ use super::shared::Shared;
 use crate::certificates::{Subject, VerifiedEvidence, verify_evidence};
 use crate::values::{ActionProposal, CatchUpRequest, DirectPacket, EvidenceStatement, Plaintext, RecordHash};
 
-pub(super) use self::answer::Answering;
+pub(super) use self::answer::{Answering, Asked};
 pub(super) use self::reanchor::{Candidate, reanchor_row};
 use self::successor::Hold;
 
@@ -87,6 +87,11 @@ impl Run {
     /// Whether the run began because the conversation is anchored to another instance.
     fn is_reanchoring(&self) -> bool {
         matches!(self.reason, RecoveryReason::RouterInstanceChanged { .. })
+    }
+
+    /// How many messages of members are kept for later.
+    pub(super) fn kept_for_later(&self) -> usize {
+        self.hold.len() + self.votes.len() + self.set_aside.len()
     }
 }
 
@@ -160,7 +165,9 @@ impl Conversation {
         shared: &mut Shared,
         draft: &mut Draft<'_>,
     ) -> Result<(), Ignored> {
-        if sender != shared.local_id {
+        // A settled position waits for votes, not for answers: only a member that asks may lack what it waits with.
+        let asks = matches!(plaintext, Plaintext::Packet(DirectPacket::CatchUpRequest(_)));
+        if sender != shared.local_id && (asks || self.run().is_some_and(|run| !run.is_ready())) {
             self.rearm(shared, draft);
         }
         match plaintext {

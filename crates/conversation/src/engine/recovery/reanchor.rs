@@ -81,6 +81,7 @@ impl Conversation {
         if self.head.is_none() {
             return self.restart_empty(instance, shared, draft);
         }
+        self.schedule_settled(draft);
         if self.staged_successor().is_some() {
             return self.show_successor(None, shared, draft);
         }
@@ -142,6 +143,17 @@ impl Conversation {
         let _ = candidate.votes.merge(vote);
         self.candidates.push(candidate);
         self.send_own_vote(self.candidates.len() - 1, shared, draft);
+    }
+
+    /// Sends what a settled position waits with: the staged successor, or the own vote for the candidate at the head.
+    pub(super) fn show_settled(&self, shared: &mut Shared, draft: &mut Draft<'_>) {
+        if self.staged_successor().is_some() {
+            return self.show_successor(None, shared, draft);
+        }
+        let place = shared.instance.and_then(|instance| self.candidate_of(&instance));
+        if let Some(place) = place.filter(|place| self.is_here(&self.candidates[*place].body)) {
+            self.send_own_vote(place, shared, draft);
+        }
     }
 
     fn send_own_vote(&self, place: usize, shared: &mut Shared, draft: &mut Draft<'_>) {

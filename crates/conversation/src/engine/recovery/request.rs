@@ -54,11 +54,16 @@ impl Conversation {
     /// A member, the host or the transport stirred: what ran out of retries gets a fresh schedule.
     pub(in crate::engine) fn rearm(&mut self, shared: &mut Shared, draft: &mut Draft<'_>) {
         let Some(run) = self.run_mut() else { return };
-        if run.paused {
-            run.paused = false;
-            run.retries = 0;
-            self.send_request(shared, draft);
+        if !run.paused {
+            return;
         }
+        if run.readiness == Readiness::Ready {
+            self.schedule_settled(draft);
+            return self.show_settled(shared, draft);
+        }
+        run.paused = false;
+        run.retries = 0;
+        self.send_request(shared, draft);
     }
 
     fn send_request(&mut self, shared: &mut Shared, draft: &mut Draft<'_>) {
@@ -75,8 +80,11 @@ impl Conversation {
     /// The time for an answer is over.
     pub(in crate::engine) fn retry_catch_up(&mut self, shared: &mut Shared, draft: &mut Draft<'_>) {
         let Some(run) = self.run_mut() else { return };
-        if run.paused || run.readiness == Readiness::Ready {
+        if run.paused {
             return;
+        }
+        if run.readiness == Readiness::Ready {
+            return self.retry_settled(shared, draft);
         }
         if run.retries < CATCH_UP_RETRIES_MAX {
             run.retries += 1;
@@ -89,6 +97,36 @@ impl Conversation {
         }
         self.check_ready(shared, draft);
         self.show_stall(shared, draft);
+    }
+
+    /// The position is settled and the run goes on: what it waits with is repeated on a schedule of its own.
+    pub(super) fn schedule_settled(&mut self, draft: &mut Draft<'_>) {
+        let conversation_id = *self.membership.conversation_id();
+        let Some(run) = self.run_mut() else { return };
+        run.retries = 0;
+        run.paused = false;
+        let at_ms = draft.now_ms + retry_delay(run, draft);
+        draft.effect(Effect::SetTimer {
+            id: TimerId::CatchUp(conversation_id),
+            at_ms,
+        });
+    }
+
+    /// Repeats the own vote to re-anchor, or the own staged successor: whoever missed it can get it from nobody else.
+    fn retry_settled(&mut self, shared: &mut Shared, draft: &mut Draft<'_>) {
+        let conversation_id = *self.membership.conversation_id();
+        let Some(run) = self.run_mut() else { return };
+        if run.retries >= CATCH_UP_RETRIES_MAX {
+            run.paused = true;
+            return self.show_stall(shared, draft);
+        }
+        run.retries += 1;
+        let at_ms = draft.now_ms + retry_delay(run, draft);
+        draft.effect(Effect::SetTimer {
+            id: TimerId::CatchUp(conversation_id),
+            at_ms,
+        });
+        self.show_settled(shared, draft);
     }
 
     /// The next item, from a member.

@@ -29,6 +29,30 @@ pub(super) struct Hold {
     refused: bool,
 }
 
+impl Hold {
+    /// How many messages of members are held.
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.record.is_some()) + self.votes.len()
+    }
+
+    /// Keeps a member's latest vote. One for the held record stays: whoever relays an older one cannot take it away.
+    fn keep(&mut self, vote: VerifiedEvidence) -> Result<(), Ignored> {
+        let wanted = self
+            .record
+            .as_ref()
+            .map(|held| held.record().durability_subject());
+        let is_kept = self
+            .votes
+            .get(vote.signer())
+            .is_some_and(|held| Some(held.subject()) == wanted);
+        if is_kept {
+            return Err(Ignored::Duplicate);
+        }
+        self.votes.insert(*vote.signer(), vote);
+        Ok(())
+    }
+}
+
 impl Conversation {
     /// The own staged, uncertified successor of the head.
     pub(in crate::engine) fn staged_successor(&self) -> Option<&Fold> {
@@ -113,9 +137,7 @@ impl Conversation {
             return Err(Ignored::CandidateStaged);
         }
         match self.run_mut() {
-            Some(run) if run.is_reanchoring() => {
-                run.hold.votes.insert(*vote.signer(), vote);
-            }
+            Some(run) if run.is_reanchoring() => run.hold.keep(vote)?,
             _ => return Err(Ignored::NotStaged),
         }
         self.convert(shared, draft);

@@ -8,6 +8,8 @@ mod transport;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use conclave_harness::AgentId;
+
 use self::completions::{Completions, posts_by_conversation};
 use self::transport::{load_cursors, load_deliveries, load_numbers, load_outbox, load_watched};
 use crate::certificates::EvidenceMemory;
@@ -32,7 +34,7 @@ use crate::store::rows::{
 };
 use crate::store::transition::BindIdentity;
 use crate::store::{Key, KeyPart, Row, Snapshot, Table, Transition};
-use crate::values::{ActionCore, ActionHash, ClosedValue, ConversationId, ReanchorBody};
+use crate::values::{ActionCore, ActionHash, ClosedValue, ConversationId, PostId, ReanchorBody};
 use crate::verification::{VerifiedAction, VerifiedRecordCore};
 
 impl Engine {
@@ -196,11 +198,17 @@ fn load_conversation(
         ));
     }
     if let Some(fold) = live {
+        if conversation.head.is_none() {
+            conversation.begun_by = Some(*fold.record.author());
+        }
         let action_hash = *fold.record.action_hash();
         conversation.locked = Some(action_hash);
         conversation.folds.insert(action_hash, fold);
     }
     conversation.intents = completions.unfinished()?;
+    let local_id = local.card.agent_id();
+    let is_own = |post: &(AgentId, PostId)| post.0 == local_id;
+    conversation.is_asked_for = !conversation.intents.is_empty() || conversation.posts.keys().any(is_own);
     let owed = load_obligations(rows, &key, &conversation)?;
     Ok((
         conversation,

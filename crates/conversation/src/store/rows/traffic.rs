@@ -46,7 +46,7 @@ pub struct OutboundInvitation {
 pub enum Disposition {
     /// To be sent, or sent without a known outcome.
     Pending,
-    /// Discarded by recovery; never to be sent again.
+    /// Discarded, and left in place by an earlier release; never to be sent again.
     Discarded,
 }
 

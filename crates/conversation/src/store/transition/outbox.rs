@@ -153,9 +153,9 @@ impl CompleteOutbound {
             Some(row) if row.outbound_id != self.outbound_id => {
                 Err(Refusal::Conflict("another envelope has this number"))
             }
-            Some(row) if row.disposition != Disposition::Pending => {
-                Err(Refusal::Conflict("the envelope was discarded"))
-            }
+            Some(row) if row.disposition != Disposition::Pending => Err(Refusal::Conflict(
+                "the envelope was discarded by an earlier release",
+            )),
             Some(row) => Ok(Decision::applied(vec![row.delete()])),
             None => {
                 let next = reads
@@ -171,7 +171,8 @@ impl CompleteOutbound {
     }
 }
 
-/// T18: discard a set of envelopes, all of them or none. An obligation whose envelope goes is owed again.
+/// T18: discard a set of envelopes, all of them or none. Their rows go, and an obligation that one of them served is owed
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardOutbound {
     /// The envelopes exactly as stored.
@@ -195,13 +196,7 @@ impl DiscardOutbound {
             if reads.get::<OutboundRow>(&row.key())?.as_ref() != Some(row) {
                 return Err(Refusal::Conflict("an envelope of the set is not as stored"));
             }
-            writes.push(
-                OutboundRow {
-                    disposition: Disposition::Discarded,
-                    ..row.clone()
-                }
-                .put(),
-            );
+            writes.push(row.delete());
         }
         for obligation in &self.obligations {
             if reads.get::<ObligationRow>(&obligation.key())?.as_ref() != Some(obligation) {
