@@ -7,6 +7,7 @@ use conclave_proto::xmtp::{
 use proptest::prelude::*;
 
 use super::*;
+use crate::key_package::building::{Package, lifetime};
 
 const GROUP_ID: [u8; 16] = [0x11; 16];
 
@@ -47,6 +48,15 @@ fn commit_log_entry(serialized: Vec<u8>) -> ClientEnvelope {
     }
 }
 
+fn key_package(serialized: Bytes) -> ClientEnvelope {
+    let package = KeyPackage {
+        key_package_tls_serialized: serialized,
+    };
+    ClientEnvelope {
+        payload: Some(Payload::KeyPackage(package)),
+    }
+}
+
 fn identity_update(inbox_id: &str) -> ClientEnvelope {
     let update = IdentityUpdate {
         inbox_id: inbox_id.to_owned(),
@@ -57,14 +67,14 @@ fn identity_update(inbox_id: &str) -> ClientEnvelope {
     }
 }
 
-fn admit(envelope: &ClientEnvelope) -> Result<Admitted, AdmissionFailure> {
+fn admit(envelope: &ClientEnvelope) -> Result<Admitted, Refused> {
     Admitted::from_client_envelope(envelope)
 }
 
 fn assert_malformed(envelope: &ClientEnvelope) {
     match admit(envelope) {
-        Err(AdmissionFailure::Refused(refused)) => assert_eq!(refused.reason(), Reason::MalformedPayload),
-        other => panic!("{other:?}"),
+        Err(refused) => assert_eq!(refused.reason(), Reason::MalformedPayload),
+        Ok(admitted) => panic!("{admitted:?}"),
     }
 }
 
@@ -208,24 +218,90 @@ fn an_envelope_without_a_payload_is_malformed() {
     assert_malformed(&unknown);
 }
 
+// API-212, API-230
 #[test]
-fn kinds_that_are_not_served_yet_say_so() {
-    let key_package = KeyPackage {
-        key_package_tls_serialized: Bytes::from_static(b"anything"),
-    };
-    let key_package = ClientEnvelope {
-        payload: Some(Payload::KeyPackage(key_package)),
-    };
+fn a_key_package_is_stored_on_its_installation_and_left_to_be_judged() {
+    let serialized = Bytes::from(Package::sound().write());
+    let envelope = key_package(serialized.clone());
+    let admitted = admit(&envelope).expect("admitted");
+    let topic = *ParsedKeyPackage::parse(&serialized).expect("parses").topic();
+    assert_eq!(admitted.topic(), &topic);
+    assert_eq!(topic.kind(), TopicKind::KeyPackage);
     assert_eq!(
-        admit(&key_package),
-        Err(AdmissionFailure::NotYetServed(TopicKind::KeyPackage))
+        (admitted.is_commit_or_proposal(), admitted.retention()),
+        (false, Retention::KeyPackage)
     );
-    let update = identity_update(&"0a".repeat(32));
+    assert_eq!(admitted.unchecked(), Some(&Unchecked::KeyPackage(serialized)));
     assert_eq!(
-        admit(&update),
-        Err(AdmissionFailure::NotYetServed(TopicKind::IdentityUpdate))
+        ClientEnvelope::decode(admitted.stored_bytes().clone()),
+        Ok(envelope)
     );
-    assert_malformed(&identity_update("not hexadecimal"));
+}
+
+// API-222, API-230
+#[test]
+fn a_key_package_that_parses_is_admitted_whatever_else_is_wrong_with_it() {
+    let invalid = Package {
+        wrong_package_signature: true,
+        source: lifetime(0, 1),
+        ..Package::sound()
+    };
+    assert!(admit(&key_package(invalid.write().into())).is_ok());
+}
+
+// API-230
+#[test]
+fn a_key_package_that_does_not_parse_or_has_no_topic_is_malformed() {
+    let sound = Package::sound().write();
+    assert_malformed(&key_package(Bytes::new()));
+    assert_malformed(&key_package([&sound[..], &[0]].concat().into()));
+    assert_malformed(&key_package(Bytes::copy_from_slice(&sound[..sound.len() - 1])));
+    let long_key = Package {
+        signature_key: Some(vec![4; 65]),
+        ..Package::sound()
+    };
+    assert_malformed(&key_package(long_key.write().into()));
+}
+
+// API-212, API-230
+#[test]
+fn an_identity_update_is_stored_on_its_inbox_for_ever_and_left_to_be_judged() {
+    for inbox_id in ["0a".repeat(32), "0A".repeat(32)] {
+        let envelope = identity_update(&inbox_id);
+        let admitted = admit(&envelope).expect("admitted");
+        assert_eq!(admitted.topic().as_bytes(), [&[2][..], &[0x0a; 32]].concat());
+        assert_eq!(
+            (admitted.is_commit_or_proposal(), admitted.retention()),
+            (false, Retention::Exempt)
+        );
+        let Some(Payload::IdentityUpdate(update)) = envelope.payload else {
+            panic!("an identity update");
+        };
+        assert_eq!(admitted.unchecked(), Some(&Unchecked::IdentityUpdate(update)));
+    }
+    for inbox_id in ["", "not hexadecimal", &"0a".repeat(31), &"0a".repeat(33)] {
+        assert_malformed(&identity_update(inbox_id));
+    }
+}
+
+// API-230
+#[test]
+fn nothing_is_left_to_check_of_the_other_kinds() {
+    let plaintext = PlaintextCommitLogEntry {
+        group_id: Bytes::copy_from_slice(&GROUP_ID),
+        ..PlaintextCommitLogEntry::default()
+    };
+    let v1 = welcome_message::V1 {
+        installation_key: vec![7; 32].into(),
+        ..welcome_message::V1::default()
+    };
+    for envelope in [
+        group_message(private_message(&GROUP_ID, 1, b"x")),
+        welcome(Some(Version::V1(v1))),
+        commit_log_entry(plaintext.encode_to_vec()),
+    ] {
+        assert_eq!(admit(&envelope).expect("admitted").unchecked(), None);
+    }
 }
 
 // API-211

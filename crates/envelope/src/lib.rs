@@ -18,6 +18,6 @@ pub mod mls;
 pub mod request;
 pub mod topic;
 
-pub use admission::{AdmissionFailure, Admitted, Retention};
+pub use admission::{Admitted, Refused, Retention, Unchecked};
 pub use limits::{Limits, RetentionSeconds};
 pub use topic::{Topic, TopicError, TopicKind};

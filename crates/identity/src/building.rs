@@ -1,28 +1,35 @@
-//! Accounts, installations, passkeys and wallets that sign updates.
+//! Accounts, installations, passkeys and wallets that sign updates, for tests. Depends on the crate itself.
+#![allow(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    missing_docs,
+    reason = "for tests: what is not sound panics"
+)]
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use conclave_identity::{
-    EthereumAddress, MemberIdentifier,
-    signature::{SignedText, ethereum::personal_message_hash, installation::CONTEXT},
-    update::Update,
-};
 use conclave_proto::xmtp::identity::associations::{
     self as wire, identity_action::Kind, signature::Signature,
 };
 use p256::ecdsa::signature::Signer as _;
 use sha2::{Digest as _, Sha256, Sha512};
 
+use crate::{
+    EthereumAddress, MemberIdentifier,
+    signature::{SignedText, ethereum::personal_message_hash, installation::CONTEXT},
+    update::Update,
+};
+
 /// Someone who can be a member or the recovery identifier.
-pub(crate) trait Signer {
+pub trait Signer {
     fn identifier(&self) -> MemberIdentifier;
     fn sign(&self, text: &str) -> Signature;
 }
 
 /// An Ethereum account.
-pub(crate) struct Account(k256::ecdsa::SigningKey);
+pub struct Account(k256::ecdsa::SigningKey);
 
 impl Account {
-    pub(crate) fn new(seed: u8) -> Account {
+    pub fn new(seed: u8) -> Account {
         Account(k256::ecdsa::SigningKey::from_slice(&[seed; 32]).expect("a scalar"))
     }
 }
@@ -45,10 +52,10 @@ impl Signer for Account {
 }
 
 /// An installation.
-pub(crate) struct Installation(ed25519_dalek::SigningKey);
+pub struct Installation(ed25519_dalek::SigningKey);
 
 impl Installation {
-    pub(crate) fn new(seed: u8) -> Installation {
+    pub fn new(seed: u8) -> Installation {
         Installation(ed25519_dalek::SigningKey::from_bytes(&[seed; 32]))
     }
 }
@@ -72,10 +79,10 @@ impl Signer for Installation {
 }
 
 /// A passkey.
-pub(crate) struct Passkey(p256::ecdsa::SigningKey);
+pub struct Passkey(p256::ecdsa::SigningKey);
 
 impl Passkey {
-    pub(crate) fn new(seed: u8) -> Passkey {
+    pub fn new(seed: u8) -> Passkey {
         Passkey(p256::ecdsa::SigningKey::from_slice(&[seed; 32]).expect("a scalar"))
     }
 
@@ -107,13 +114,13 @@ impl Signer for Passkey {
 
 /// A smart contract wallet. What it signs is what the verdicts say it is.
 #[derive(Clone)]
-pub(crate) struct Wallet {
-    pub(crate) chain_id: u64,
-    pub(crate) address: EthereumAddress,
+pub struct Wallet {
+    pub chain_id: u64,
+    pub address: EthereumAddress,
 }
 
 impl Wallet {
-    pub(crate) fn new(chain_id: u64, seed: u8) -> Wallet {
+    pub fn new(chain_id: u64, seed: u8) -> Wallet {
         Wallet {
             chain_id,
             address: EthereumAddress::from_bytes([seed; 20]),
@@ -138,7 +145,7 @@ impl Signer for Wallet {
 }
 
 /// An action and who signs it.
-pub(crate) enum Step<'a> {
+pub enum Step<'a> {
     Create(&'a dyn Signer, u64),
     /// The new member, added by an existing one.
     Add(&'a dyn Signer, &'a dyn Signer),
@@ -150,7 +157,7 @@ pub(crate) enum Step<'a> {
 }
 
 /// An update of an inbox, signed. Its time is in whole seconds, which is what the signed text tells apart.
-pub(crate) fn update(inbox_id: &str, seconds: u64, steps: &[Step<'_>]) -> wire::IdentityUpdate {
+pub fn update(inbox_id: &str, seconds: u64, steps: &[Step<'_>]) -> wire::IdentityUpdate {
     let client_timestamp_ns = seconds * 1_000_000_000;
     let placeholder = |_: &dyn Signer| Signature::Erc191(wire::RecoverableEcdsaSignature::default());
     let unsigned = write(inbox_id, client_timestamp_ns, steps, &placeholder);

@@ -37,14 +37,6 @@ pub enum IdentityFailure {
 /// A rule or bound that an identity update fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// More ERC-6492 signatures than one update may have (contract section 7). Holds for duplicates too.
-    #[error("the identity update has {actual} wallet signatures, more than {max}")]
-    TooManyWalletSignatures {
-        /// How many it has.
-        actual: usize,
-        /// How many it may have.
-        max: u32,
-    },
     /// The log of the inbox is full (API-234).
     #[error("the inbox has {max} identity updates and may have no more")]
     LogFull {
@@ -79,7 +71,6 @@ impl Refusal {
     #[must_use]
     pub const fn reason(&self) -> Reason {
         match self {
-            Refusal::TooManyWalletSignatures { .. } => Reason::TooLarge,
             Refusal::LogFull { .. } | Refusal::SecondOfInbox | Refusal::Structure(_) | Refusal::State(_) => {
                 Reason::InvalidIdentityUpdate
             }

@@ -11,16 +11,21 @@
 //! - [`signature`]: each signature becomes a signer, a replay key and a chain, or a question to a chain;
 //! - [`state`]: the actions change the association state of the inbox, or break a rule of it;
 //! - [`handle`]: the grammar of handles and the checks of a claim, in one place;
-//! - [`admission`]: all of it against a history, with [`memo`] of what was verified before;
+//! - [`history`]: the log of an inbox replayed, with [`memo`] of what was verified before;
+//! - [`admission`]: all of it against a history;
 //! - [`request`]: what several updates of one request mean for each other;
 //! - [`lookup`]: the keys that identifiers and handles are found by;
 //! - [`failure`]: every way to fail, with the reason the wire carries;
-//! - [`choices`]: what no published source decides and we did.
+//! - [`choices`]: what no published source decides and we did;
+//! - `building`: signers of updates, for tests (feature `building`).
 
 pub mod admission;
+#[cfg(feature = "building")]
+pub mod building;
 pub mod choices;
 pub mod failure;
 pub mod handle;
+pub mod history;
 pub mod identifier;
 pub mod inbox_id;
 pub mod lookup;
@@ -32,9 +37,10 @@ pub mod state;
 pub mod timestamp;
 pub mod update;
 
-pub use admission::{Candidate, HistoryEntry, Surroundings, ValidatedUpdate, check_bounds};
+pub use admission::{Candidate, Surroundings, ValidatedUpdate};
 pub use failure::{IdentityFailure, Refusal};
 pub use handle::{Handle, HandleOwner, HandlePolicy};
+pub use history::{History, HistoryEntry};
 pub use identifier::{EthereumAddress, MemberIdentifier};
 pub use lookup::{LookupError, LookupKey};
 pub use memo::StateMemo;

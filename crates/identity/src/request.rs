@@ -1,4 +1,7 @@
-//! What several identity updates of one request mean for each other (API-233, API-296). Depends on handles.
+//! What several identity updates of one request mean for each other (API-233, API-296). Depends on handles and the
+//! wire type.
+
+use conclave_proto::xmtp::identity::associations::{IdentityUpdate, identity_action::Kind};
 
 use crate::handle::Handle;
 
@@ -13,6 +16,28 @@ pub struct RequestUpdate {
     pub message_hash: [u8; 32],
     /// The handle it claims.
     pub handle: Option<Handle>,
+}
+
+impl RequestUpdate {
+    /// What matters of an update. A handle that is none is no claim here; its update fails for its structure.
+    #[must_use]
+    pub fn new(
+        index: usize,
+        inbox: [u8; 32],
+        message_hash: [u8; 32],
+        update: &IdentityUpdate,
+    ) -> RequestUpdate {
+        let claim = update.actions.iter().find_map(|action| match &action.kind {
+            Some(Kind::ClaimHandle(claim)) => Some(claim),
+            _ => None,
+        });
+        RequestUpdate {
+            index,
+            inbox,
+            message_hash,
+            handle: claim.and_then(|claim| Handle::parse(&claim.handle)),
+        }
+    }
 }
 
 /// The lowest index of an update whose inbox has another one, not its duplicate, at a lower index (API-233). Updates that

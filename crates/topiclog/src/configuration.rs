@@ -2,6 +2,10 @@
 //! `envelope` for the limits and retention, which are published as they are enforced (CONF-069).
 
 use conclave_envelope::{Limits, RetentionSeconds};
+use conclave_identity::{
+    HandlePolicy,
+    handle::{DEFAULT_MIN_NAME_LENGTH, DEFAULT_RESERVED_NAMES, Handle, MAX_NAME_LENGTH},
+};
 use conclave_proto::xmtp::backend::v1 as wire;
 
 use crate::routing::SHARD_COUNT_MAX;
@@ -21,6 +25,11 @@ pub const KEEPALIVE_INTERVAL_MS_MIN: u32 = 100;
 /// `CONCLAVE_` variables that other parts of a deployment read; they are no mistake here.
 pub const FOREIGN_VARIABLES: [&str; 2] = ["CONCLAVE_REGISTRY_SEED", "CONCLAVE_REGISTRY_ADMISSION_TOKEN"];
 
+/// The shortest name part of a handle.
+const HANDLES_MIN_NAME_LENGTH: &str = "CONCLAVE_HANDLES_MIN_NAME_LENGTH";
+/// Name parts that no handle may have.
+const HANDLES_RESERVED_NAMES: &str = "CONCLAVE_HANDLES_RESERVED_NAMES";
+
 /// What every variable of ours begins with.
 const PREFIX: &str = "CONCLAVE_";
 
@@ -38,6 +47,8 @@ pub struct Configuration {
     pub retention: RetentionSeconds,
     /// Silence on a stream after which a keepalive is sent, in milliseconds.
     pub keepalive_interval_ms: u32,
+    /// Which handles may be claimed. Its shortest name is published, its reserved names are not.
+    pub handles: HandlePolicy,
     /// The lowest client version that may connect, SemVer 2.0.0, or empty.
     pub min_libxmtp_version: String,
 }
@@ -69,6 +80,7 @@ impl Default for Configuration {
             limits: Limits::default(),
             retention: RetentionSeconds::default(),
             keepalive_interval_ms: DEFAULT_KEEPALIVE_INTERVAL_MS,
+            handles: HandlePolicy::default(),
             min_libxmtp_version: String::new(),
         }
     }
@@ -83,6 +95,8 @@ impl Configuration {
     /// | `CONCLAVE_SHARDS` | 1 to 1024 |
     /// | `CONCLAVE_MIN_LIBXMTP_VERSION` | SemVer 2.0.0, or empty |
     /// | `CONCLAVE_KEEPALIVE_INTERVAL_MS` | 100 to 4294967295 |
+    /// | `CONCLAVE_HANDLES_MIN_NAME_LENGTH` | the shortest name part of a handle that may be claimed, 1 to 32 |
+    /// | `CONCLAVE_HANDLES_RESERVED_NAMES` | name parts that may not be claimed, joined by commas, in place of the built-in ones |
     /// | `CONCLAVE_RETENTION_GROUP_MESSAGE_SECONDS`, `…_WELCOME_SECONDS`, `…_KEY_PACKAGE_SECONDS` | 1 to 9223372036 |
     /// | `CONCLAVE_` and the name of a published limit in capitals | see [`Limits`] |
     ///
@@ -94,12 +108,23 @@ impl Configuration {
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, ConfigurationError> {
         let mut configuration = Self::default();
+        let mut min_name_length = DEFAULT_MIN_NAME_LENGTH;
+        let mut reserved_names = DEFAULT_RESERVED_NAMES.map(str::to_owned).to_vec();
         for (key, value) in variables {
             let (key, value) = (key.as_ref(), value.as_ref());
-            if key.starts_with(PREFIX) && !FOREIGN_VARIABLES.contains(&key) {
-                configuration.set(key, value)?;
+            match key {
+                HANDLES_MIN_NAME_LENGTH => {
+                    let max = u32::try_from(MAX_NAME_LENGTH).unwrap_or(u32::MAX);
+                    min_name_length = parse_number(key, value, 1, max)?;
+                }
+                HANDLES_RESERVED_NAMES => reserved_names = parse_names(key, value)?,
+                _ if key.starts_with(PREFIX) && !FOREIGN_VARIABLES.contains(&key) => {
+                    configuration.set(key, value)?;
+                }
+                _ => {}
             }
         }
+        configuration.handles = HandlePolicy::new(min_name_length, reserved_names);
         configuration.limits.validate().map_err(|error| {
             ConfigurationError::new(&format!("{PREFIX}{}", error.key.to_uppercase()), error.problem)
         })?;
@@ -167,7 +192,7 @@ impl Configuration {
             smart_contract_wallet_chains: Vec::new(),
             attachments: None,
             handles: Some(wire::HandlesConfiguration {
-                min_name_length: HANDLE_NAME_LENGTH_MIN,
+                min_name_length: self.handles.min_name_length(),
             }),
         }
     }
@@ -177,8 +202,6 @@ impl Configuration {
 const MLS_GROUP_MEMBERS: u32 = 250;
 /// Advisory: installations of an inbox.
 const MLS_INSTALLATIONS_PER_INBOX: u32 = 10;
-/// The shortest name part of a handle.
-const HANDLE_NAME_LENGTH_MIN: u32 = 3;
 
 fn parse_identifier(key: &str, value: &str) -> Result<String, ConfigurationError> {
     if value.is_empty() || value.len() > IDENTIFIER_BYTES_MAX {
@@ -214,6 +237,20 @@ fn parse_number(key: &str, value: &str, min: u32, max: u32) -> Result<u32, Confi
         .ok()
         .filter(|number| (min..=max).contains(number))
         .ok_or_else(|| ConfigurationError::new(key, format!("{number} is not {min} to {max}")))
+}
+
+/// Names joined by commas, each the name part of some handle; none of them when the value is empty.
+fn parse_names(key: &str, value: &str) -> Result<Vec<String>, ConfigurationError> {
+    let names = value.split(',').map(str::trim).filter(|_| !value.is_empty());
+    names
+        .map(|name| match Handle::parse(name) {
+            Some(handle) if handle.name() == name => Ok(name.to_owned()),
+            _ => Err(ConfigurationError::new(
+                key,
+                format!("{name:?} is not the name part of a handle"),
+            )),
+        })
+        .collect()
 }
 
 fn parse_version(key: &str, value: &str) -> Result<String, ConfigurationError> {
@@ -284,6 +321,8 @@ mod tests {
             ("CONCLAVE_MIN_LIBXMTP_VERSION", "1.2.3-rc.1+b"),
             ("CONCLAVE_KEEPALIVE_INTERVAL_MS", "5000"),
             ("CONCLAVE_RETENTION_WELCOME_SECONDS", "60"),
+            ("CONCLAVE_HANDLES_MIN_NAME_LENGTH", "5"),
+            ("CONCLAVE_HANDLES_RESERVED_NAMES", "operator, the-office"),
             ("CONCLAVE_MAX_QUERY_LIMIT", "200"),
             ("CONCLAVE_REGISTRY_SEED", "another part's"),
             ("PATH", "/bin"),
@@ -294,7 +333,10 @@ mod tests {
         assert_eq!(configuration.min_libxmtp_version, "1.2.3-rc.1+b");
         assert_eq!(configuration.keepalive_interval_ms, 5000);
         assert_eq!(configuration.retention.welcome, 60);
+        let handles = HandlePolicy::new(5, ["operator", "the-office"]);
+        assert_eq!(configuration.handles, handles);
         let published = configuration.to_wire();
+        assert_eq!(published.handles.map(|handles| handles.min_name_length), Some(5));
         assert_eq!(published.limits.map(|limits| limits.max_query_limit), Some(200));
         assert_eq!(
             published.retention.map(|retention| retention.welcome_seconds),
@@ -320,6 +362,11 @@ mod tests {
             ("CONCLAVE_MIN_LIBXMTP_VERSION", "1.2.3-"),
             ("CONCLAVE_MIN_LIBXMTP_VERSION", "1.2.3-01"),
             ("CONCLAVE_KEEPALIVE_INTERVAL_MS", "1"),
+            ("CONCLAVE_HANDLES_MIN_NAME_LENGTH", "0"),
+            ("CONCLAVE_HANDLES_MIN_NAME_LENGTH", "33"),
+            ("CONCLAVE_HANDLES_RESERVED_NAMES", "fine,Not"),
+            ("CONCLAVE_HANDLES_RESERVED_NAMES", "alice.42"),
+            ("CONCLAVE_HANDLES_RESERVED_NAMES", "fine,"),
             ("CONCLAVE_RETENTION_GROUP_MESSAGE_SECONDS", "0"),
             ("CONCLAVE_RETENTION_KEY_PACKAGE_SECONDS", "9223372037"),
             ("CONCLAVE_MAX_ENVELOPE_BYTES", "26214400"),
@@ -330,6 +377,14 @@ mod tests {
         ] {
             assert_eq!(failing_key(key, value).as_deref(), Some(key), "{key}={value}");
         }
+    }
+
+    #[test]
+    fn no_name_needs_to_be_reserved() {
+        let configuration = Configuration::from_variables([("CONCLAVE_HANDLES_RESERVED_NAMES", "")]);
+        let none: [&str; 0] = [];
+        let expected = HandlePolicy::new(DEFAULT_MIN_NAME_LENGTH, none);
+        assert_eq!(configuration.map(|usable| usable.handles), Ok(expected));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! - [`shard`]: the object that stores and orders topics;
 //! - [`sequencer`]: the object that hands out sequence ids;
 //! - [`routing`], [`birth`]: which shard holds a topic, and what a deployment may never change;
+//! - `keys`: what handles and identifiers lie under;
 //! - [`answer`]: how objects answer calls;
 //! - `planted`: steps done wrong on purpose, for the simulation alone (feature `planted-bugs`).
 
@@ -22,6 +23,7 @@ pub mod birth;
 pub mod chains;
 pub mod configuration;
 pub mod isolate;
+mod keys;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 #[cfg(not(feature = "planted-bugs"))]

@@ -1,42 +1,51 @@
-//! Writes and signs key packages for the tests, sound ones and every kind that MLS libraries refuse to build.
+//! Writes and signs key packages for tests, sound ones and every kind that MLS libraries refuse to build. Depends on
+//! Ed25519.
+#![allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    reason = "for tests: a field is what the structure calls it"
+)]
 
 use conclave_proto::xmtp::identity::MlsCredential;
 use ed25519_dalek::{Signer as _, SigningKey};
 use prost::Message as _;
 
 /// A time within the lifetime of [`Package::sound`], in seconds since the Unix epoch.
-pub(super) const NOW: u64 = 1_700_000_000;
+pub const NOW: u64 = 1_700_000_000;
 
 /// The fields of a key package. Both signatures are made when it is written.
 #[derive(Clone, Debug)]
-pub(super) struct Package {
-    pub(super) version: u16,
-    pub(super) cipher_suite: u16,
-    pub(super) init_key: Vec<u8>,
-    pub(super) encryption_key: Vec<u8>,
+pub struct Package {
+    pub version: u16,
+    pub cipher_suite: u16,
+    pub init_key: Vec<u8>,
+    pub encryption_key: Vec<u8>,
+    /// The seed of the signer's key.
+    pub signer: [u8; 32],
     /// In place of the signer's key.
-    pub(super) signature_key: Option<Vec<u8>>,
-    pub(super) credential_type: u16,
-    pub(super) credential: Vec<u8>,
-    pub(super) capable_extensions: Vec<u16>,
+    pub signature_key: Option<Vec<u8>>,
+    pub credential_type: u16,
+    pub credential: Vec<u8>,
+    pub capable_extensions: Vec<u16>,
     /// The bytes of the source and of what follows it.
-    pub(super) source: Vec<u8>,
-    pub(super) leaf_extensions: Vec<(u16, Vec<u8>)>,
-    pub(super) package_extensions: Vec<(u16, Vec<u8>)>,
+    pub source: Vec<u8>,
+    pub leaf_extensions: Vec<(u16, Vec<u8>)>,
+    pub package_extensions: Vec<(u16, Vec<u8>)>,
     /// Signs the leaf node with another key.
-    pub(super) wrong_leaf_signature: bool,
+    pub wrong_leaf_signature: bool,
     /// Signs the package with another key.
-    pub(super) wrong_package_signature: bool,
+    pub wrong_package_signature: bool,
 }
 
 impl Package {
     /// One in the shape that installations publish.
-    pub(super) fn sound() -> Package {
+    pub fn sound() -> Package {
         Package {
             version: 1,
             cipher_suite: 3,
             init_key: vec![0xaa; 32],
             encryption_key: vec![0xbb; 32],
+            signer: [0x42; 32],
             signature_key: None,
             credential_type: 1,
             credential: credential_of(&"ab".repeat(32)),
@@ -54,8 +63,8 @@ impl Package {
     }
 
     /// The bytes, signed.
-    pub(super) fn write(&self) -> Vec<u8> {
-        let signer = SigningKey::from_bytes(&[0x42; 32]);
+    pub fn write(&self) -> Vec<u8> {
+        let signer = SigningKey::from_bytes(&self.signer);
         let other = SigningKey::from_bytes(&[0x43; 32]);
         let by = |wrong: bool| if wrong { &other } else { &signer };
         let signature_key = self
@@ -97,7 +106,7 @@ impl Package {
 }
 
 /// A credential that names an inbox.
-pub(super) fn credential_of(inbox_id: &str) -> Vec<u8> {
+pub fn credential_of(inbox_id: &str) -> Vec<u8> {
     MlsCredential {
         inbox_id: inbox_id.to_owned(),
     }
@@ -105,12 +114,12 @@ pub(super) fn credential_of(inbox_id: &str) -> Vec<u8> {
 }
 
 /// The source `key_package` with its lifetime.
-pub(super) fn lifetime(not_before: u64, not_after: u64) -> Vec<u8> {
+pub fn lifetime(not_before: u64, not_after: u64) -> Vec<u8> {
     [&[1][..], &not_before.to_be_bytes(), &not_after.to_be_bytes()].concat()
 }
 
 /// A vector with its header.
-pub(super) fn vector(content: &[u8]) -> Vec<u8> {
+pub fn vector(content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).expect("short");
     let header = match length {
         0..64 => vec![u8::try_from(length).expect("less than 64")],

@@ -24,8 +24,8 @@ pub mod validate;
 pub use parse::{MalformedKeyPackage, ParsedKeyPackage};
 pub use validate::{InvalidKeyPackage, ValidKeyPackage};
 
-#[cfg(test)]
-mod building;
+#[cfg(any(test, feature = "building"))]
+pub mod building;
 #[cfg(test)]
 mod parse_tests;
 #[cfg(test)]

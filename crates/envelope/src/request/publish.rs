@@ -1,7 +1,10 @@
 //! A publish as a whole: its bounds, its envelopes, and the duplicates within it (contract sections 3 and 7). Depends
 //! on [`crate::admission`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use bytes::Bytes;
 use conclave_proto::xmtp::backend::v1::{
@@ -11,9 +14,9 @@ use prost::Message as _;
 
 use super::wire::{Entries, count_actions};
 use crate::{
-    admission::{AdmissionFailure, Admitted},
+    admission::{Admitted, Refused, Unchecked, count_wallet_signatures},
     limits::{self, Limits},
-    topic::{Topic, TopicKind},
+    topic::Topic,
 };
 
 /// `PublishRequest.envelopes`.
@@ -28,10 +31,11 @@ const MIN_SIGNED_ACTION_BYTES: u64 = 32;
 /// The type URL of the detail that a failed publish carries.
 pub const PUBLISH_ERROR_TYPE_URL: &str = "type.googleapis.com/xmtp.backend.v1.PublishError";
 
-/// A publish whose envelopes may all be stored, in request order.
+/// A publish whose envelopes parse and fit their bounds, in request order.
 ///
-/// Only that is decided which needs no storage: an envelope stored by an earlier request is found by the shard.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Only that is decided which needs no storage and no clock: an envelope stored by an earlier request is found by the
+/// shard, and what is left [`unchecked`](Admitted::unchecked) is judged after that.
+#[derive(Clone, Debug, PartialEq)]
 pub struct AdmittedPublish {
     envelopes: Vec<Admitted>,
     first_copies: Vec<usize>,
@@ -58,14 +62,6 @@ pub enum PublishFailure {
         /// The bound, in bytes.
         max: u64,
     },
-    /// UNIMPLEMENTED: an envelope of a kind that is not served yet, and none before it fails.
-    #[error("envelope {index}: publishing to a {kind} topic is not served yet")]
-    NotYetServed {
-        /// The index of the envelope.
-        index: u32,
-        /// Its kind.
-        kind: TopicKind,
-    },
 }
 
 impl PublishFailure {
@@ -82,7 +78,7 @@ impl PublishFailure {
                 reason: (*reason).into(),
                 message: message.clone(),
             }),
-            PublishFailure::WireTooLong { .. } | PublishFailure::NotYetServed { .. } => None,
+            PublishFailure::WireTooLong { .. } => None,
         }
     }
 
@@ -102,17 +98,22 @@ impl PublishFailure {
         }
     }
 
-    fn not_admitted(index: usize, failure: &AdmissionFailure) -> PublishFailure {
-        match failure {
-            AdmissionFailure::Refused(refused) => PublishFailure::Invalid {
-                index: Some(to_index(index)),
-                reason: refused.reason(),
-                message: format!("envelope {index}: {refused}"),
-            },
-            AdmissionFailure::NotYetServed(kind) => PublishFailure::NotYetServed {
-                index: to_index(index),
-                kind: *kind,
-            },
+    /// An envelope fails a row of the admission table.
+    #[must_use]
+    pub fn not_admitted(index: usize, reason: Reason, why: impl fmt::Display) -> PublishFailure {
+        PublishFailure::Invalid {
+            index: Some(to_index(index)),
+            reason,
+            message: format!("envelope {index}: {why}"),
+        }
+    }
+
+    /// The lowest index of a failing envelope; `None` when the request as a whole fails.
+    #[must_use]
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            PublishFailure::Invalid { index, .. } => index.and_then(|index| usize::try_from(index).ok()),
+            PublishFailure::WireTooLong { .. } => None,
         }
     }
 }
@@ -132,20 +133,20 @@ impl AdmittedPublish {
     /// # Errors
     /// [`PublishFailure`]: OUT_OF_RANGE by its wire length, otherwise as [`AdmittedPublish::admit`].
     pub fn decode(encoded: Bytes, limits: &Limits) -> Result<AdmittedPublish, PublishFailure> {
-        check_wire_length(encoded.len() as u64, limits)?;
-        let mut admission = Admission::new(limits);
-        for entry in Entries::new(encoded, ENVELOPES_FIELD_NUMBER) {
-            let entry = entry.map_err(|error| {
-                PublishFailure::malformed(None, format!("the publish request does not decode: {error}"))
-            })?;
-            let index = admission.envelopes.len();
-            check_actions(index, &entry, limits)?;
-            let envelope = ClientEnvelope::decode(entry).map_err(|error| {
-                PublishFailure::malformed(Some(index), format!("envelope {index} does not decode: {error}"))
-            })?;
-            admission.add(&envelope)?;
+        match AdmittedPublish::decode_prefix(encoded, limits) {
+            (publish, None) => Ok(publish),
+            (_, Some(failure)) => Err(failure),
         }
-        admission.finish()
+    }
+
+    /// Decodes and admits a request as far as it comes: the failure, and the envelopes before the one that fails, of
+    /// which one may fail for what only storage knows (API-223).
+    #[must_use]
+    pub fn decode_prefix(encoded: Bytes, limits: &Limits) -> (AdmittedPublish, Option<PublishFailure>) {
+        let mut admission = Admission::new(limits);
+        let added = check_wire_length(encoded.len() as u64, limits).and_then(|()| admission.add_all(encoded));
+        let failure = added.and_then(|()| admission.check_whole()).err();
+        (admission.finish(), failure)
     }
 
     /// Admits a decoded request that took `wire_bytes` on the wire.
@@ -165,7 +166,8 @@ impl AdmittedPublish {
             .envelopes
             .iter()
             .try_for_each(|envelope| admission.add(envelope))?;
-        admission.finish()
+        admission.check_whole()?;
+        Ok(admission.finish())
     }
 
     /// The envelopes in request order, duplicates included.
@@ -247,6 +249,21 @@ impl<'a> Admission<'a> {
         }
     }
 
+    fn add_all(&mut self, encoded: Bytes) -> Result<(), PublishFailure> {
+        for entry in Entries::new(encoded, ENVELOPES_FIELD_NUMBER) {
+            let entry = entry.map_err(|error| {
+                PublishFailure::malformed(None, format!("the publish request does not decode: {error}"))
+            })?;
+            let index = self.envelopes.len();
+            check_actions(index, &entry, self.limits)?;
+            let envelope = ClientEnvelope::decode(entry).map_err(|error| {
+                PublishFailure::malformed(Some(index), format!("envelope {index} does not decode: {error}"))
+            })?;
+            self.add(&envelope)?;
+        }
+        Ok(())
+    }
+
     fn add(&mut self, envelope: &ClientEnvelope) -> Result<(), PublishFailure> {
         let index = self.envelopes.len();
         let (length, max) = (envelope.encoded_len() as u64, self.limits.max_envelope_bytes);
@@ -257,30 +274,43 @@ impl<'a> Admission<'a> {
             return Err(PublishFailure::too_large(Some(index), message));
         }
         let admitted = Admitted::from_client_envelope(envelope)
-            .map_err(|failure| PublishFailure::not_admitted(index, &failure))?;
+            .map_err(|refused: Refused| PublishFailure::not_admitted(index, refused.reason(), refused))?;
+        if let Some(Unchecked::IdentityUpdate(update)) = admitted.unchecked() {
+            let (count, max) = (count_wallet_signatures(update), self.limits.max_scw_signatures);
+            if count as u64 > u64::from(max) {
+                let message = format!(
+                    "envelope {index} has {count} wallet signatures, more than max_scw_signatures, {max}"
+                );
+                return Err(PublishFailure::too_large(Some(index), message));
+            }
+        }
         self.reencoded_bytes += limits::entry_overhead(length) + length;
         self.envelopes.push(admitted);
         Ok(())
     }
 
-    fn finish(self) -> Result<AdmittedPublish, PublishFailure> {
+    /// The bounds of the request as a whole.
+    fn check_whole(&self) -> Result<(), PublishFailure> {
         let (length, max) = (self.reencoded_bytes, self.limits.max_request_bytes);
         if length > max {
             let message =
                 format!("the request has {length} bytes re-encoded, more than max_request_bytes, {max}");
             return Err(PublishFailure::too_large(None, message));
         }
-        let first_copies = find_first_copies(&self.envelopes);
-        let publish = AdmittedPublish {
-            envelopes: self.envelopes,
-            first_copies,
-        };
-        let (topics, max) = (publish.topics().len(), self.limits.max_publish_topics);
+        let topics: BTreeSet<&Topic> = self.envelopes.iter().map(Admitted::topic).collect();
+        let (topics, max) = (topics.len(), self.limits.max_publish_topics);
         if topics as u64 > u64::from(max) {
             let message = format!("the request has {topics} topics, more than max_publish_topics, {max}");
             return Err(PublishFailure::too_large(None, message));
         }
-        Ok(publish)
+        Ok(())
+    }
+
+    fn finish(self) -> AdmittedPublish {
+        AdmittedPublish {
+            first_copies: find_first_copies(&self.envelopes),
+            envelopes: self.envelopes,
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! The bounds of a publish, the failure it names, and the duplicates within it.
 
-use conclave_proto::xmtp::backend::v1::{
-    GroupMessage, KeyPackage, WelcomeMessage,
-    client_envelope::Payload,
-    welcome_message::{V1, Version},
+use conclave_proto::xmtp::{
+    backend::v1::{
+        GroupMessage, KeyPackage, WelcomeMessage,
+        client_envelope::Payload,
+        welcome_message::{V1, Version},
+    },
+    identity::associations::{self, identity_action::Kind},
 };
 use proptest::prelude::*;
 
@@ -254,18 +257,90 @@ fn a_wire_form_shorter_than_ours_is_measured_as_ours() {
     assert_eq!(index_and_reason(&failure), (None, Reason::TooLarge));
 }
 
+// API-223
 #[test]
-fn a_kind_not_served_yet_is_told_apart_from_a_refusal() {
-    let failure =
-        admit(&[welcome(1, b""), key_package(), malformed()], &Limits::default()).expect_err("refused");
-    assert_eq!(
-        failure,
-        PublishFailure::NotYetServed {
-            index: 1,
-            kind: TopicKind::KeyPackage
-        }
-    );
-    assert_eq!(failure.to_publish_error(), None);
+fn the_envelopes_before_a_failing_one_are_kept_for_what_only_storage_knows() {
+    let request = PublishRequest {
+        envelopes: vec![welcome(1, b"a"), welcome(1, b"a"), malformed(), welcome(2, b"b")],
+    };
+    let (before, failure) =
+        AdmittedPublish::decode_prefix(request.encode_to_vec().into(), &Limits::default());
+    assert_eq!(failure.and_then(|failure| failure.index()), Some(2));
+    assert_eq!(before.first_copies(), [0, 0]);
+    let whole = AdmittedPublish::decode_prefix(Bytes::new(), &Limits::default());
+    assert_eq!(whole.1, None);
+}
+
+/// An update whose every action has as many signatures of wallets as it can.
+fn wallet_update(pairs: usize) -> ClientEnvelope {
+    let wallet = Some(associations::Signature {
+        signature: Some(associations::signature::Signature::Erc6492(
+            associations::SmartContractWalletSignature::default(),
+        )),
+    });
+    let account = Some(associations::Signature {
+        signature: Some(associations::signature::Signature::Erc191(
+            associations::RecoverableEcdsaSignature::default(),
+        )),
+    });
+    let add = |existing: &Option<associations::Signature>| {
+        Kind::Add(associations::AddAssociation {
+            existing_member_signature: existing.clone(),
+            new_member_signature: wallet.clone(),
+            ..Default::default()
+        })
+    };
+    let mut kinds = vec![add(&wallet); pairs];
+    kinds.extend([
+        add(&account),
+        Kind::CreateInbox(associations::CreateInbox {
+            initial_identifier_signature: wallet.clone(),
+            ..Default::default()
+        }),
+        Kind::Revoke(associations::RevokeAssociation {
+            recovery_identifier_signature: wallet.clone(),
+            ..Default::default()
+        }),
+        Kind::ChangeRecoveryAddress(associations::ChangeRecoveryAddress {
+            existing_recovery_identifier_signature: wallet.clone(),
+            ..Default::default()
+        }),
+        Kind::ClaimHandle(associations::ClaimHandle {
+            existing_member_signature: wallet.clone(),
+            ..Default::default()
+        }),
+        Kind::CreateInbox(associations::CreateInbox {
+            initial_identifier_signature: account,
+            ..Default::default()
+        }),
+    ]);
+    let actions = kinds
+        .into_iter()
+        .map(|kind| associations::IdentityAction { kind: Some(kind) });
+    payload(Payload::IdentityUpdate(associations::IdentityUpdate {
+        actions: actions.collect(),
+        inbox_id: "0a".repeat(32),
+        ..Default::default()
+    }))
+}
+
+// API-223, API-222
+#[test]
+fn wallet_signatures_are_counted_in_every_position() {
+    // Two a pair, and five more.
+    let limits = Limits {
+        max_scw_signatures: 9,
+        ..Limits::default()
+    };
+    assert!(admit(&[wallet_update(2)], &limits).is_ok());
+    let failure = admit(&[welcome(1, b""), wallet_update(3)], &limits).expect_err("eleven");
+    assert_eq!(index_and_reason(&failure), (Some(1), Reason::TooLarge));
+    // The limit is one of each update.
+    let mut other = wallet_update(2);
+    if let Some(Payload::IdentityUpdate(update)) = &mut other.payload {
+        update.inbox_id = "0b".repeat(32);
+    }
+    assert!(admit(&[wallet_update(2), other], &limits).is_ok());
 }
 
 // API-222

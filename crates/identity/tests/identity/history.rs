@@ -1,11 +1,11 @@
 //! Histories: what is replayed, what is remembered, and what a damaged one is.
 
 use conclave_identity::{
-    AssociationState, HistoryEntry, IdentityFailure, StateMemo, admission::replay, inbox_id, memo::PrefixHash,
+    AssociationState, History, HistoryEntry, IdentityFailure, StateMemo, inbox_id, memo::PrefixHash,
 };
 use proptest::prelude::*;
 
-use crate::support::{Account, Installation, Log, Signer, Step, update};
+use crate::support::{Account, Installation, Log, Signer, Step, replay, update};
 
 /// A log of this many updates.
 fn log_of(entries: u8) -> (Log, Account, String) {
@@ -23,8 +23,8 @@ fn log_of(entries: u8) -> (Log, Account, String) {
 }
 
 fn replayed(history: &[HistoryEntry], memo: &mut StateMemo) -> AssociationState {
-    let (_, state) = replay(history, memo).expect("sound");
-    (*state.expect("open")).clone()
+    let history = replay(history, memo).expect("sound");
+    history.state().expect("open").clone()
 }
 
 // API-232
@@ -45,6 +45,40 @@ fn a_history_is_judged_from_what_was_verified_before() {
         entry.stored = bytes::Bytes::new();
     }
     assert_eq!(replayed(&hollow, &mut memo), expected);
+}
+
+// API-232
+#[test]
+fn a_history_read_in_pages_is_the_same_history_wherever_they_end() {
+    let (log, _, _) = log_of(5);
+    let whole = replay(&log.history, &mut StateMemo::new(0)).expect("sound");
+    for budget in [0, 1 << 20] {
+        let mut memo = StateMemo::new(budget);
+        for first in 0..=5 {
+            for second in first..=5 {
+                let mut history = History::default();
+                for page in [
+                    &log.history[..first],
+                    &log.history[first..second],
+                    &log.history[second..],
+                ] {
+                    history.extend(page, &mut memo).expect("sound");
+                }
+                assert_eq!(history.state(), whole.state());
+                assert_eq!((history.prefix(), history.entries()), (whole.prefix(), 5));
+            }
+        }
+    }
+    let mut damaged = log.history.clone();
+    damaged[4].stored = bytes::Bytes::new();
+    let mut history = History::default();
+    history
+        .extend(&damaged[..3], &mut StateMemo::new(0))
+        .expect("sound");
+    assert!(matches!(
+        history.extend(&damaged[3..], &mut StateMemo::new(0)),
+        Err(IdentityFailure::DamagedHistory { entry: 4, .. })
+    ));
 }
 
 // API-232

@@ -150,19 +150,6 @@ fn a_wallet_without_a_route_to_its_chain_is_no_rejection() {
     assert!(log.history.is_empty());
 }
 
-// API-230
-#[test]
-fn more_wallet_signatures_than_allowed_are_too_large_before_any_chain_is_asked() {
-    let mut update = named("SCW");
-    update.actions.push(update.actions[0].clone());
-    let mut log = Log {
-        verdict: WalletVerdict::Unavailable,
-        max_scw_signatures: 1,
-        ..Log::default()
-    };
-    assert_eq!(reason(log.publish(&update)), Reason::TooLarge);
-}
-
 // API-270
 #[test]
 fn changes_say_who_can_be_looked_up() {

@@ -1,15 +1,19 @@
 //! The stateless half of the backend: decodes and checks a request, calls the objects, answers. Depends on `envelope`
 //! for what a request means.
 //!
-//! - [`publish`]: Publish; [`query`]: Query and QueryNewest;
+//! - [`publish`]: Publish, with [`validation`] against [`histories`];
+//! - [`query`]: Query and QueryNewest; [`inboxes`]: GetInboxIds;
 //! - [`health`]: the health protocol; [`streams`]: what opens a stream;
 //! - [`routes`]: which paths there are.
 
 mod health;
+mod histories;
+mod inboxes;
 mod publish;
 mod query;
 mod routes;
 mod streams;
+mod validation;
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -38,6 +42,14 @@ pub struct CallContext {
     pub deadline_ms: Option<u32>,
     /// The header `conclave-expected-router-instance`. Only Publish reads it.
     pub expected_router_instance: Option<String>,
+}
+
+impl CallContext {
+    /// How long one call to an object or a chain may take, in milliseconds.
+    fn call_deadline_ms(&self) -> u32 {
+        self.deadline_ms
+            .map_or(CALL_DEADLINE_MS, |ms| ms.min(CALL_DEADLINE_MS))
+    }
 }
 
 /// What a unary RPC came to.
@@ -134,6 +146,7 @@ impl<P: Platform> Backend<P> {
             Some(Route::Publish) => self.publish(message, context).await?,
             Some(Route::Query) => self.query(message, context).await?,
             Some(Route::QueryNewest) => self.query_newest(message, context).await?,
+            Some(Route::GetInboxIds) => self.get_inbox_ids(message, context).await?,
             Some(Route::GetInstance) => self.ask_sequencer("instance", context).await?,
             Some(Route::GetStatus) => self.ask_sequencer("status", context).await?,
             Some(Route::Registry) => self
@@ -170,12 +183,9 @@ impl<P: Platform> Backend<P> {
         request: Vec<u8>,
         context: &CallContext,
     ) -> Result<Bytes, Status> {
-        let deadline_ms = context
-            .deadline_ms
-            .map_or(CALL_DEADLINE_MS, |ms| ms.min(CALL_DEADLINE_MS));
         let answered = self
             .platform
-            .call(to, method, request, deadline_ms)
+            .call(to, method, request, context.call_deadline_ms())
             .await
             .map_err(|error| status::from_call_error(&error))?;
         let Answered {

@@ -1,4 +1,4 @@
-//! Publish: admission, then one call to the lowest shard that holds any of its topics (contract section 3).
+//! Publish: admission, then one call to the lowest shard that holds anything of it (contract section 3).
 
 use bytes::Bytes;
 use conclave_envelope::{
@@ -15,25 +15,35 @@ use conclave_proto::{
 };
 use prost::Message as _;
 
-use super::{Backend, CallContext, decode_answer};
+use super::{Backend, CallContext, decode_answer, validation::Rejection};
 use crate::platform::{ObjectName, Platform};
 
 impl<P: Platform> Backend<P> {
     pub(super) async fn publish(&self, message: Bytes, context: &CallContext) -> Result<Vec<u8>, Status> {
-        let publish =
-            AdmittedPublish::decode(message, &self.configuration.limits).map_err(|error| refusal(&error))?;
-        let shard = self.home_of(&publish);
+        let (publish, failure) = AdmittedPublish::decode_prefix(message, &self.configuration.limits);
+        let conditions = match failure {
+            None => self
+                .validate(&publish, context)
+                .await
+                .map_err(|rejection| match rejection {
+                    Rejection::Refused(failure) => refusal(&failure),
+                    Rejection::Undecided(status) => status,
+                })?,
+            Some(failure) => return Err(self.lowest_refusal(&publish, failure, context).await),
+        };
         let request = StoreRequest {
             envelopes: publish.distinct().map(|(_, admitted)| to_new(admitted)).collect(),
             expected_router_instance: context.expected_router_instance.clone(),
-            ..StoreRequest::default()
+            preconditions: conditions.preconditions,
+            claims: conditions.claims,
+            associations: conditions.associations,
         };
         if request.envelopes.is_empty() && request.expected_router_instance.is_none() {
             return Ok(wire::PublishResponse::default().encode_to_vec());
         }
         let answer = self
             .call(
-                ObjectName::Shard(shard),
+                ObjectName::Shard(self.home_of(&request)),
                 "store",
                 request.encode_to_vec(),
                 context,
@@ -44,12 +54,31 @@ impl<P: Platform> Backend<P> {
             .map(|envelope_metas| wire::PublishResponse { envelope_metas }.encode_to_vec())
     }
 
-    /// The lowest shard that holds any topic of the publish: it coordinates the others. Shard 0 for a publish without
+    /// The status of a publish of which an envelope fails already, and those before it may yet (API-223). An outage is no
+    /// failure of theirs.
+    async fn lowest_refusal(
+        &self,
+        before: &AdmittedPublish,
+        failure: PublishFailure,
+        context: &CallContext,
+    ) -> Status {
+        if failure.index().is_none() {
+            return refusal(&failure);
+        }
+        match self.validate(before, context).await {
+            Err(Rejection::Refused(lower)) => refusal(&lower),
+            Ok(_) | Err(Rejection::Undecided(_)) => refusal(&failure),
+        }
+    }
+
+    /// The lowest shard that holds anything of the publish: it coordinates the others. Shard 0 for a publish without
     /// envelopes.
-    fn home_of(&self, publish: &AdmittedPublish) -> u32 {
-        let topics = publish.topics();
-        let shards = topics.iter().map(|topic| self.routing.shard_of(topic.as_bytes()));
-        shards.min().unwrap_or(0)
+    fn home_of(&self, request: &StoreRequest) -> u32 {
+        let topics = request.envelopes.iter().map(|envelope| &envelope.topic);
+        let claims = request.claims.iter().map(|claim| &claim.key);
+        let associations = request.associations.iter().map(|association| &association.key);
+        let keys = topics.chain(claims).chain(associations);
+        keys.map(|key| self.routing.shard_of(key)).min().unwrap_or(0)
     }
 }
 
@@ -107,7 +136,7 @@ fn to_meta(admitted: &Admitted, receipt: &Receipt) -> wire::EnvelopeMeta {
     }
 }
 
-/// The status of a publish that was refused before any storage was asked (API-223).
+/// The status of a publish that is refused (API-223).
 fn refusal(failure: &PublishFailure) -> Status {
     let message = failure.to_string();
     match failure {
@@ -118,6 +147,5 @@ fn refusal(failure: &PublishFailure) -> Status {
             None => Status::invalid_argument(message),
         },
         PublishFailure::WireTooLong { .. } => Status::out_of_range(message),
-        PublishFailure::NotYetServed { .. } => Status::unimplemented(message),
     }
 }

@@ -5,7 +5,9 @@ use conclave_proto::{
     Rpc, RpcKind,
     conclave::{operator::v1::operator_service, registry::v1::registry_service, router::v1::router_service},
     grpc::health::v1::health,
-    xmtp::backend::v1::{configuration_service, publish_service, query_service, subscription_service},
+    xmtp::backend::v1::{
+        configuration_service, identity_service, publish_service, query_service, subscription_service,
+    },
 };
 
 /// An RPC that is served.
@@ -14,6 +16,7 @@ pub(super) enum Route {
     Publish,
     Query,
     QueryNewest,
+    GetInboxIds,
     SubscribeStatic,
     GetConfiguration,
     HealthCheck,
@@ -38,10 +41,11 @@ const fn served<R: Rpc>(route: Route) -> Served {
     }
 }
 
-const SERVED: [Served; 14] = [
+const SERVED: [Served; 15] = [
     served::<publish_service::Publish>(Route::Publish),
     served::<query_service::Query>(Route::Query),
     served::<query_service::QueryNewest>(Route::QueryNewest),
+    served::<identity_service::GetInboxIds>(Route::GetInboxIds),
     served::<subscription_service::SubscribeStatic>(Route::SubscribeStatic),
     served::<configuration_service::GetConfiguration>(Route::GetConfiguration),
     served::<health::Check>(Route::HealthCheck),

@@ -6,6 +6,10 @@ mod boundary;
 mod client;
 
 mod conditions;
+mod handles;
+mod identities;
+mod inboxes;
+mod key_packages;
 mod publish;
 mod publish_faults;
 mod query;
@@ -15,4 +19,5 @@ mod spanning;
 mod spanning_faults;
 mod streams;
 mod streams_faults;
+mod updates;
 mod world;

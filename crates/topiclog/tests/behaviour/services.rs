@@ -153,7 +153,7 @@ fn what_is_not_served_yet_and_what_does_not_exist_are_unimplemented() {
     let world = World::new(1);
     for (path, known) in [
         ("/xmtp.backend.v1.SubscriptionService/Subscribe", true),
-        ("/xmtp.backend.v1.IdentityService/GetInboxIds", true),
+        ("/xmtp.backend.v1.NotificationService/Subscribe", true),
         (
             "/xmtp.backend.v1.IdentityService/VerifySmartContractWalletSignatures",
             true,

@@ -1,13 +1,11 @@
-//! An inbox's log, and those who sign its updates.
-
-mod signers;
+//! An inbox's log.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use conclave_identity::{
-    AssociationState, Candidate, HandleOwner, HandlePolicy, HistoryEntry, IdentityFailure, Refusal,
-    StateMemo, Surroundings, ValidatedUpdate, WalletQuestion, WalletVerdict, check_bounds,
+    AssociationState, Candidate, HandleOwner, HandlePolicy, History, HistoryEntry, IdentityFailure, Refusal,
+    StateMemo, Surroundings, ValidatedUpdate, WalletQuestion, WalletVerdict,
 };
 use conclave_proto::xmtp::{
     backend::v1::{ClientEnvelope, client_envelope::Payload, publish_error::Reason},
@@ -16,7 +14,7 @@ use conclave_proto::xmtp::{
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use signers::{Account, Installation, Passkey, Signer, Step, Wallet, update};
+pub(crate) use conclave_identity::building::{Account, Installation, Passkey, Signer, Step, Wallet, update};
 
 /// Seven days, in nanoseconds.
 pub(crate) const WEEK_NS: u64 = 604_800_000_000_000;
@@ -30,7 +28,6 @@ pub(crate) struct Log {
     pub(crate) handles: HandlePolicy,
     pub(crate) verdict: WalletVerdict,
     pub(crate) max_identity_entries: u32,
-    pub(crate) max_scw_signatures: u32,
 }
 
 impl Default for Log {
@@ -43,7 +40,6 @@ impl Default for Log {
             handles: HandlePolicy::default(),
             verdict: WalletVerdict::Valid,
             max_identity_entries: 256,
-            max_scw_signatures: 100,
         }
     }
 }
@@ -62,7 +58,6 @@ impl Log {
     }
 
     pub(crate) fn judge(&mut self, update: &IdentityUpdate) -> Result<ValidatedUpdate, IdentityFailure> {
-        check_bounds(update, self.max_scw_signatures)?;
         let hash = stored(update, 0).message_hash;
         let candidate = Candidate::begin(update, hash, self.history.len(), self.max_identity_entries)?;
         let verdict = self.verdict;
@@ -72,19 +67,27 @@ impl Log {
             handle_owner: self.handle_owner,
             now_ns: self.now_ns,
         };
-        candidate.admit(&self.history, &surroundings, &mut self.memo)
+        let history = replay(&self.history, &mut self.memo)?;
+        candidate.admit(&history, &surroundings, &mut self.memo)
     }
 
     /// The state after the stored updates.
     pub(crate) fn state(&mut self) -> Arc<AssociationState> {
-        let (_, state) = conclave_identity::admission::replay(&self.history, &mut self.memo).expect("sound");
-        state.expect("an open inbox")
+        let history = replay(&self.history, &mut self.memo).expect("sound");
+        Arc::new(history.state().expect("an open inbox").clone())
     }
 
     /// The members, as their texts.
     pub(crate) fn members(&mut self) -> Vec<String> {
         self.state().members().keys().map(ToString::to_string).collect()
     }
+}
+
+/// A whole log, replayed.
+pub(crate) fn replay(entries: &[HistoryEntry], memo: &mut StateMemo) -> Result<History, IdentityFailure> {
+    let mut history = History::default();
+    history.extend(entries, memo)?;
+    Ok(history)
 }
 
 /// An update as its shard holds it.
