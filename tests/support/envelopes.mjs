@@ -31,7 +31,8 @@ export function commitLogTopic(group) {
   return { topic: new Uint8Array([4, ...group]) };
 }
 
-function variableLength(bytes) {
+/** The bytes of a variable-length vector (RFC 9420, section 2.1.2). */
+export function variableLength(bytes) {
   const { length } = bytes;
   if (length < 1 << 6) return [length, ...bytes];
   if (length < 1 << 14) return [0x40 | (length >> 8), length & 0xff, ...bytes];

@@ -56,12 +56,6 @@ pub(super) enum Rejection {
     Undecided(Status),
 }
 
-impl From<Status> for Rejection {
-    fn from(status: Status) -> Self {
-        Self::Undecided(status)
-    }
-}
-
 /// An envelope that is no duplicate of an earlier index.
 struct Entry<'a> {
     index: usize,
@@ -111,13 +105,13 @@ impl<P: Platform> Backend<P> {
         if let Some(index) = second_of_an_inbox(&in_request) {
             lowest.fail(index, &Refusal::SecondOfInbox);
         }
-        self.judge_key_packages(&entries, &mut lowest, context).await?;
+        let packages = self.judge_key_packages(&entries, &mut lowest, context).await;
         let conditions = self
             .judge_updates(&updates, &in_request, &mut lowest, context)
             .await;
-        match (lowest.failure, conditions) {
-            (Some(failure), _) => Err(Rejection::Refused(failure)),
-            (None, conditions) => conditions.map_err(Rejection::Undecided),
+        match lowest.failure {
+            Some(failure) => Err(Rejection::Refused(failure)),
+            None => packages.and(conditions).map_err(Rejection::Undecided),
         }
     }
 
@@ -130,7 +124,7 @@ impl<P: Platform> Backend<P> {
         let now_seconds = self.platform.now_ns() / NANOS_PER_SECOND;
         let failing: Vec<(&Entry<'_>, Reason, String)> = entries
             .iter()
-            .filter(|entry| lowest.is_above(entry.index))
+            .filter(|entry| lowest.may_be(entry.index))
             .filter_map(|entry| match entry.admitted.unchecked() {
                 Some(Unchecked::KeyPackage(bytes)) => {
                     let (reason, why) = judge_key_package(bytes, now_seconds).err()?;
@@ -226,9 +220,7 @@ impl<P: Platform> Backend<P> {
         lowest: &mut Lowest,
         context: &CallContext,
     ) -> Result<(Vec<Judged<'a>>, Option<Status>), Status> {
-        let updates = updates
-            .iter()
-            .take_while(|(entry, _)| lowest.is_above(entry.index));
+        let updates = updates.iter().take_while(|(entry, _)| lowest.may_be(entry.index));
         let updates: Vec<_> = updates.collect();
         let keys = updates
             .iter()
@@ -379,8 +371,8 @@ struct Lowest {
 }
 
 impl Lowest {
-    /// Whether an envelope comes before every one that is known to fail.
-    fn is_above(&self, index: usize) -> bool {
+    /// Whether an envelope comes before every one that is known to fail, so that it may be the lowest.
+    fn may_be(&self, index: usize) -> bool {
         let lowest = self.failure.as_ref().and_then(PublishFailure::index);
         lowest.is_none_or(|lowest| index < lowest)
     }
@@ -390,7 +382,7 @@ impl Lowest {
     }
 
     fn fail_as(&mut self, index: usize, reason: Reason, why: impl std::fmt::Display) {
-        if self.is_above(index) {
+        if self.may_be(index) {
             self.failure = Some(PublishFailure::not_admitted(index, reason, why));
         }
     }
