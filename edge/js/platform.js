@@ -155,3 +155,41 @@ export async function setAlarmNoLaterThan(ctx, atMs) {
   const set = await ctx.storage.getAlarm();
   if (set === null || set > atMs) await ctx.storage.setAlarm(atMs);
 }
+
+/**
+ * Posts a JSON document. Resolves with the answer's bytes, with its HTTP status when that is not 200, with `null` when it is
+ * longer than `maxBytes`, or with `undefined` when the deadline passed. A redirect is not followed: it is a status.
+ */
+export async function postJson(url, body, maxBytes, deadlineMs) {
+  const controller = new AbortController();
+  const post = async () => {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { accept: "application/json", "content-type": "application/json" },
+      body,
+      redirect: "manual",
+      signal: controller.signal,
+    });
+    if (response.status !== 200) return response.status;
+    const pieces = [];
+    let length = 0;
+    for await (const piece of response.body ?? []) {
+      length += piece.length;
+      if (length > maxBytes) return null;
+      pieces.push(piece);
+    }
+    const answer = new Uint8Array(length);
+    let offset = 0;
+    for (const piece of pieces) {
+      answer.set(piece, offset);
+      offset += piece.length;
+    }
+    return answer;
+  };
+  try {
+    return await within(deadlineMs, post());
+  } finally {
+    // Whatever is left of the exchange ends with it.
+    controller.abort();
+  }
+}

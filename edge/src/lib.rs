@@ -5,6 +5,7 @@
 //! - [`worker`]: one HTTP request to the Worker, in and out; [`body`] is the body of a streaming answer;
 //! - [`object`]: one Durable Object, whatever its role;
 //! - [`platform`]: what `topiclog` needs of the machine, on [`sql`], [`timer`] and [`upstream`];
+//! - [`chains`]: nodes of EVM chains;
 //! - [`environment`]: the Worker's variables and bindings;
 //! - [`runtime`]: every function of JavaScript this crate calls;
 //! - [`failure`]: requests that fail on purpose, in test builds only.
@@ -12,6 +13,7 @@
 //! A panic anywhere loses the WebAssembly instance; `edge/js/instance.js` replaces it and fails what was going on.
 
 mod body;
+mod chains;
 mod environment;
 #[cfg(feature = "test-panics")]
 mod failure;

@@ -141,6 +141,11 @@ extern "C" {
         deadline_ms: u32,
     ) -> Promise;
 
+    /// Posts a JSON document. Resolves with a `Uint8Array`, a HTTP status other than 200, `null` for an answer of more than
+    /// `max_bytes` bytes, or `undefined` at the deadline.
+    #[wasm_bindgen(js_name = postJson)]
+    pub(crate) fn post_json(url: &str, body: Uint8Array, max_bytes: f64, deadline_ms: u32) -> Promise;
+
     /// Resolves with a [`Socket`], or with `undefined` at the deadline.
     #[wasm_bindgen(js_name = connectObject)]
     pub(crate) fn connect_object(namespace: &Object, name: &str, deadline_ms: u32) -> Promise;

@@ -1,6 +1,6 @@
 //! One HTTP request to the Worker. Depends on `grpc-web` for what the bytes mean and on `topiclog` for what they do.
 
-use std::{borrow::Cow, rc::Rc, time::Duration};
+use std::{borrow::Cow, cell::OnceCell, rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use conclave_grpc_web::{
@@ -21,6 +21,7 @@ use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
 use crate::{
     body::BodySource,
+    chains,
     environment::Environment,
     platform::WorkerPlatform,
     runtime::{self, InvocationContext, Request, describe, log_error},
@@ -210,7 +211,7 @@ impl Call<'_> {
             expected_router_instance: self.request.headers().get(EXPECTED_ROUTER_INSTANCE_HEADER),
         };
         let platform = WorkerPlatform::new(self.environment, self.invocation);
-        let backend = Backend::in_isolate(platform, configuration, isolate());
+        let backend = Backend::in_isolate(platform, Rc::clone(&configuration), isolate(&configuration));
         let wire_length = message.len();
         match Backend::<WorkerPlatform>::kind(self.path) {
             Some(RpcKind::ServerStream) => {
@@ -241,11 +242,12 @@ impl Call<'_> {
 
 thread_local! {
     /// One isolate is one process, and serves one deployment.
-    static ISOLATE: Rc<Isolate> = Rc::default();
+    static ISOLATE: OnceCell<Rc<Isolate>> = const { OnceCell::new() };
 }
 
-fn isolate() -> Rc<Isolate> {
-    ISOLATE.with(Rc::clone)
+fn isolate(configuration: &Configuration) -> Rc<Isolate> {
+    ISOLATE
+        .with(|isolate| Rc::clone(isolate.get_or_init(|| Rc::new(Isolate::new(chains::of(configuration))))))
 }
 
 fn whole_milliseconds(duration: Duration) -> u32 {

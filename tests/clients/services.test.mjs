@@ -81,7 +81,6 @@ describe("the other services", () => {
 
   test("what is not built yet says so", async () => {
     const unserved = [
-      () => client.identity.verifySmartContractWalletSignatures({ signatures: [] }),
       () => client.notification.register({}),
       () => client.notification.unregister({}),
       () => client.notification.updateSubscriptions({}),

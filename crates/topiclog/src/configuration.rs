@@ -8,7 +8,7 @@ use conclave_identity::{
 };
 use conclave_proto::xmtp::backend::v1 as wire;
 
-use crate::routing::SHARD_COUNT_MAX;
+use crate::{chain_routes::ChainRoutes, routing::SHARD_COUNT_MAX};
 
 /// How many shards a deployment is born with when `CONCLAVE_SHARDS` does not say.
 const DEFAULT_SHARD_COUNT: u32 = 16;
@@ -51,6 +51,8 @@ pub struct Configuration {
     pub handles: HandlePolicy,
     /// The lowest client version that may connect, SemVer 2.0.0, or empty.
     pub min_libxmtp_version: String,
+    /// The chains whose wallets can sign, and their nodes.
+    pub chains: ChainRoutes,
 }
 
 /// A variable that cannot be used.
@@ -82,6 +84,7 @@ impl Default for Configuration {
             keepalive_interval_ms: DEFAULT_KEEPALIVE_INTERVAL_MS,
             handles: HandlePolicy::default(),
             min_libxmtp_version: String::new(),
+            chains: ChainRoutes::default(),
         }
     }
 }
@@ -98,6 +101,7 @@ impl Configuration {
     /// | `CONCLAVE_HANDLES_MIN_NAME_LENGTH` | the shortest name part of a handle that may be claimed, 1 to 32 |
     /// | `CONCLAVE_HANDLES_RESERVED_NAMES` | name parts that may not be claimed, joined by commas, in place of the built-in ones |
     /// | `CONCLAVE_RETENTION_GROUP_MESSAGE_SECONDS`, `…_WELCOME_SECONDS`, `…_KEY_PACKAGE_SECONDS` | 1 to 9223372036 |
+    /// | `CONCLAVE_CHAIN_<number>_RPC_URL` | the JSON-RPC of a node of that EIP-155 chain, an `https` or `http` URL; a secret |
     /// | `CONCLAVE_` and the name of a published limit in capitals | see [`Limits`] |
     ///
     /// Variables that do not begin with `CONCLAVE_`, and [`FOREIGN_VARIABLES`], are ignored.
@@ -156,7 +160,13 @@ impl Configuration {
             "RETENTION_GROUP_MESSAGE_SECONDS" => self.retention.group_message = parse_integer(key, value)?,
             "RETENTION_WELCOME_SECONDS" => self.retention.welcome = parse_integer(key, value)?,
             "RETENTION_KEY_PACKAGE_SECONDS" => self.retention.key_package = parse_integer(key, value)?,
-            name => self.set_limit(key, name, value)?,
+            name => match ChainRoutes::chain_of_key(name) {
+                Some(chain_id) => self
+                    .chains
+                    .set(chain_id, value)
+                    .map_err(|problem| ConfigurationError::new(key, problem))?,
+                None => self.set_limit(key, name, value)?,
+            },
         }
         Ok(())
     }
@@ -189,7 +199,7 @@ impl Configuration {
                 max_installations_per_inbox: MLS_INSTALLATIONS_PER_INBOX,
                 commit_log_enabled: Some(true),
             }),
-            smart_contract_wallet_chains: Vec::new(),
+            smart_contract_wallet_chains: self.chains.names(),
             attachments: None,
             handles: Some(wire::HandlesConfiguration {
                 min_name_length: self.handles.min_name_length(),
@@ -324,6 +334,7 @@ mod tests {
             ("CONCLAVE_HANDLES_MIN_NAME_LENGTH", "5"),
             ("CONCLAVE_HANDLES_RESERVED_NAMES", "operator, the-office"),
             ("CONCLAVE_MAX_QUERY_LIMIT", "200"),
+            ("CONCLAVE_CHAIN_10_RPC_URL", "https://node.example/key"),
             ("CONCLAVE_REGISTRY_SEED", "another part's"),
             ("PATH", "/bin"),
         ])
@@ -337,6 +348,7 @@ mod tests {
         assert_eq!(configuration.handles, handles);
         let published = configuration.to_wire();
         assert_eq!(published.handles.map(|handles| handles.min_name_length), Some(5));
+        assert_eq!(published.smart_contract_wallet_chains, ["eip155:10"]);
         assert_eq!(published.limits.map(|limits| limits.max_query_limit), Some(200));
         assert_eq!(
             published.retention.map(|retention| retention.welcome_seconds),
@@ -373,6 +385,9 @@ mod tests {
             ("CONCLAVE_MAX_PUBLISH_TOPICS", "0"),
             ("CONCLAVE_MAX_PUBLISH_TOPICS", "4294967296"),
             ("CONCLAVE_MAX_PUBLISH_TOPIC", "1"),
+            ("CONCLAVE_CHAIN_1_RPC_URL", "node.example"),
+            ("CONCLAVE_CHAIN_01_RPC_URL", "https://node.example"),
+            ("CONCLAVE_CHAIN_ONE_RPC_URL", "https://node.example"),
             ("CONCLAVE_", "1"),
         ] {
             assert_eq!(failing_key(key, value).as_deref(), Some(key), "{key}={value}");

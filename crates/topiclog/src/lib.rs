@@ -8,7 +8,7 @@
 //! - [`platform`]: what all of this needs of the machine beneath it;
 //! - [`configuration`]: what an operator sets, and what of it is published;
 //! - [`backend`]: the stateless half, run by the Worker: one RPC in, calls to objects, one answer out;
-//! - [`chains`]: whom the Worker asks about wallets; [`isolate`]: what a process keeps between requests;
+//! - [`chains`]: whom the Worker asks about wallets, by [`chain_routes`]; [`isolate`]: what a process keeps between requests;
 //! - [`session`]: a client's stream, run by the Worker over message streams to the shards;
 //! - [`shard`]: the object that stores and orders topics;
 //! - [`sequencer`]: the object that hands out sequence ids;
@@ -20,6 +20,7 @@
 pub mod answer;
 pub mod backend;
 pub mod birth;
+pub mod chain_routes;
 pub mod chains;
 pub mod configuration;
 pub mod isolate;

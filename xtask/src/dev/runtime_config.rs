@@ -57,6 +57,11 @@ impl RuntimeConfig<'_> {
             "    (name = \"state\", disk = (path = {}, writable = true)),",
             quoted(&self.state.to_string_lossy())
         );
+        // Unlike Cloudflare's network, this machine's own services and its neighbours can be reached: a chain's node may
+        // be one of them.
+        text.push_str(
+            "    (name = \"internet\", network = (allow = [\"public\", \"private\", \"local\"], tlsOptions = (trustBrowserCas = true))),\n",
+        );
         if self.deployment.assets.is_some() {
             let _ = writeln!(
                 text,
@@ -255,6 +260,7 @@ mod tests {
             r#"(className = "Shard", uniqueKey = "conclave-Shard", enableSql = true),"#,
             r#"(name = "SHARD", durableObjectNamespace = "Shard"),"#,
             r#"(name = "ASSETS", service = "assets"),"#,
+            r#"(name = "internet", network = (allow = ["public", "private", "local"]"#,
             r#"(name = "state", disk = (path = "/b/state", writable = true)),"#,
             r#"compatibilityFlags = ["one", "two"],"#,
             r#"sockets = [(name = "http", http = (), service = "worker")],"#,

@@ -2,7 +2,7 @@
 //! for what a request means.
 //!
 //! - [`publish`]: Publish, with [`validation`] against [`histories`];
-//! - [`query`]: Query and QueryNewest; [`inboxes`]: GetInboxIds;
+//! - [`query`]: Query and QueryNewest; [`inboxes`]: GetInboxIds; `wallets`: VerifySmartContractWalletSignatures;
 //! - [`health`]: the health protocol; [`streams`]: what opens a stream;
 //! - [`routes`]: which paths there are.
 
@@ -14,6 +14,7 @@ mod query;
 mod routes;
 mod streams;
 mod validation;
+mod wallets;
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -153,6 +154,7 @@ impl<P: Platform> Backend<P> {
                 .call(ObjectName::Registry, path, message.to_vec(), context)
                 .await?
                 .to_vec(),
+            Some(Route::VerifyWalletSignatures) => self.verify_wallet_signatures(message, context).await?,
             Some(Route::HealthCheck) => self.check_health(message, context).await?,
             Some(Route::HealthList) => self.list_health(context).await?,
             Some(Route::SubscribeStatic | Route::HealthWatch) | None => return Err(routes::not_served(path)),

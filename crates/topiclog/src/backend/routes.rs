@@ -19,6 +19,7 @@ pub(super) enum Route {
     GetInboxIds,
     SubscribeStatic,
     GetConfiguration,
+    VerifyWalletSignatures,
     HealthCheck,
     HealthList,
     HealthWatch,
@@ -41,13 +42,14 @@ const fn served<R: Rpc>(route: Route) -> Served {
     }
 }
 
-const SERVED: [Served; 15] = [
+const SERVED: [Served; 16] = [
     served::<publish_service::Publish>(Route::Publish),
     served::<query_service::Query>(Route::Query),
     served::<query_service::QueryNewest>(Route::QueryNewest),
     served::<identity_service::GetInboxIds>(Route::GetInboxIds),
     served::<subscription_service::SubscribeStatic>(Route::SubscribeStatic),
     served::<configuration_service::GetConfiguration>(Route::GetConfiguration),
+    served::<identity_service::VerifySmartContractWalletSignatures>(Route::VerifyWalletSignatures),
     served::<health::Check>(Route::HealthCheck),
     served::<health::List>(Route::HealthList),
     served::<health::Watch>(Route::HealthWatch),

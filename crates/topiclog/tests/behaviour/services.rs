@@ -154,10 +154,6 @@ fn what_is_not_served_yet_and_what_does_not_exist_are_unimplemented() {
     for (path, known) in [
         ("/xmtp.backend.v1.SubscriptionService/Subscribe", true),
         ("/xmtp.backend.v1.NotificationService/Subscribe", true),
-        (
-            "/xmtp.backend.v1.IdentityService/VerifySmartContractWalletSignatures",
-            true,
-        ),
         ("/xmtp.backend.v1.SubscriptionService/SubscribeStatic", true),
         ("/other.Service/Method", false),
         ("", false),
