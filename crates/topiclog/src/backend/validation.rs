@@ -52,7 +52,7 @@ pub(super) struct Conditions {
 pub(super) enum Rejection {
     /// An envelope fails: no later one was looked at.
     Refused(PublishFailure),
-    /// No envelope is known to fail, and it is not known of all that they do not.
+    /// Whether an envelope fails is not known of all of them, and none is known to.
     Undecided(Status),
 }
 
@@ -79,6 +79,13 @@ impl<P: Platform> Backend<P> {
         publish: &AdmittedPublish,
         context: &CallContext,
     ) -> Result<Conditions, Rejection> {
+        if publish
+            .envelopes()
+            .iter()
+            .all(|admitted| admitted.unchecked().is_none())
+        {
+            return Ok(Conditions::default());
+        }
         let entries: Vec<Entry<'_>> = (0..)
             .zip(publish.distinct())
             .map(|(place, (index, admitted))| Entry {
@@ -180,6 +187,7 @@ impl<P: Platform> Backend<P> {
         let (judged, damage) = self.begin_updates(updates, lowest, context).await?;
         let verdicts = self.ask_chains(&judged, context).await;
         let owners = self.ask_owners(&judged, context).await?;
+        let max_entries = self.configuration.limits.max_identity_entries;
         let mut undecided = damage;
         let mut conditions = Conditions::default();
         for (judged, owner) in judged.iter().zip(owners) {
@@ -198,7 +206,7 @@ impl<P: Platform> Backend<P> {
             };
             let mut memo = self.isolate.states().borrow_mut();
             match judged.candidate.admit(&judged.history, &surroundings, &mut memo) {
-                Ok(validated) => conditions.add(judged, &validated),
+                Ok(validated) => conditions.add(judged, &validated, max_entries),
                 Err(IdentityFailure::Refused(refusal)) => {
                     lowest.fail(index, &refusal);
                     break;
@@ -334,7 +342,7 @@ impl<P: Platform> Backend<P> {
 }
 
 impl Conditions {
-    fn add(&mut self, judged: &Judged<'_>, validated: &ValidatedUpdate) {
+    fn add(&mut self, judged: &Judged<'_>, validated: &ValidatedUpdate, max_identity_entries: u32) {
         let Entry {
             index,
             place,
@@ -345,8 +353,8 @@ impl Conditions {
         self.preconditions.push(Precondition {
             topic: Bytes::copy_from_slice(admitted.topic().as_bytes()),
             expected_head: Some(judged.head),
+            max_entries: Some(max_identity_entries),
             index,
-            ..Precondition::default()
         });
         self.claims
             .extend(validated.claimed_handle.iter().map(|handle| Claim {

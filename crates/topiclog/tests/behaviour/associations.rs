@@ -90,6 +90,11 @@ fn the_latest_live_association_is_found_and_a_revocation_brings_an_older_one_bac
             assert_eq!(inbox_of(&world, &key), "two");
             store(&one, "one", "added", true);
             assert_eq!(inbox_of(&world, &key), "two");
+            // Nor does one that comes with what is new.
+            let mut late = request(&world, &two, &key, "two", &format!("{shard} revoked"), false);
+            late.envelopes[0] = envelope(&topic_on(&world, 0, 71), &format!("{shard} new"));
+            crate::conditions::store(&world, &late).expect("stored");
+            assert_eq!(inbox_of(&world, &key), "two");
         }
     }
 }

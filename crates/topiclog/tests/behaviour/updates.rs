@@ -220,6 +220,44 @@ fn of_updates_of_one_inbox_at_once_one_is_stored_and_the_others_start_over() {
     }
 }
 
+// API-232
+#[test]
+fn of_updates_that_exclude_each_other_one_is_ever_stored() {
+    for shards in [1, 4] {
+        for seed in 0..10 {
+            let configuration = Configuration {
+                shard_count: shards,
+                ..Configuration::default()
+            };
+            let world = World::seeded(configuration, seed);
+            let owner = Account::new(1);
+            let inbox = world.open(&owner, 0);
+            let added = Account::new(2);
+            let updates: Vec<_> = (10..14)
+                .map(|seconds| inbox.update(seconds, &[Step::Add(&added, &owner)]))
+                .collect();
+            let running: Vec<_> = updates
+                .iter()
+                .map(|update| world.start(publish(&world.client(), vec![update.clone()])))
+                .collect();
+            world.settle();
+            let outcomes: Vec<_> = running
+                .iter()
+                .map(|slot| slot.take().expect("answered"))
+                .collect();
+            assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+            assert_eq!(log_of(&world, &inbox).len(), 2);
+            // Whoever starts over is told that it is a member already.
+            for (update, outcome) in updates.iter().zip(outcomes) {
+                if outcome.is_err_and(|status| status.code == Code::Aborted) {
+                    let again = refused(world.publish(vec![update.clone()]));
+                    assert_eq!(again, (Some(0), Reason::InvalidIdentityUpdate));
+                }
+            }
+        }
+    }
+}
+
 // API-222, API-224
 #[test]
 fn an_update_published_again_is_the_stored_one_whatever_came_after_it() {
