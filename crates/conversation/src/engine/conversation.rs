@@ -84,7 +84,7 @@ pub(super) struct Conversation {
     /// The answers that wait for their rows, one for each member that asked.
     pub(super) answering: BTreeMap<AgentId, Answering>,
     /// What each member that asks was answered lately.
-    pub(super) asked: BTreeMap<AgentId, Asked>,
+    pub(super) asked: Vec<(AgentId, Asked)>,
     /// The author of its GENESIS; none while no GENESIS is locked or certified.
     pub(super) begun_by: Option<AgentId>,
     /// Whether the local agent ever posted in it.
@@ -113,7 +113,7 @@ impl Conversation {
             recovery: Recovery::Recovered,
             candidates: Vec::new(),
             answering: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            asked: Vec::new(),
             begun_by: None,
             is_asked_for: false,
             missed: None,

@@ -258,3 +258,24 @@ fn a_run_that_another_instance_replaced_votes_for_the_last_one_alone() {
     }
     world.check(&everyone);
 }
+
+// CONV-H16
+#[test]
+fn an_instance_that_changed_during_an_outage_is_found_by_the_first_answer_after_it() {
+    let (mut world, everyone) = founded(3);
+    world.members[1].online = false;
+    world.restart_router(1);
+    world.crash(1);
+    world.open(1);
+    world.settle();
+    assert_eq!(status(&world, 0, &everyone), status(&world, 2, &everyone));
+    assert!(!recovered(&world, &[0], &everyone), "two of three do not settle");
+    // Back, and told of another instance than its anchor's.
+    world.members[1].online = true;
+    world.attach(1);
+    assert!(!recovered(&world, &[1], &everyone));
+    world.run_out();
+    assert!(recovered(&world, &[0, 1, 2], &everyone));
+    assert_eq!(anchor(&world, 1), anchor(&world, 0));
+    world.check(&everyone);
+}

@@ -128,3 +128,38 @@ fn three_members_converge_whatever_restarts() {
 fn four_members_converge_whatever_restarts() {
     (200..203).for_each(|seed| require_converged(seed, 4));
 }
+
+// CONV-H18
+#[test]
+fn members_know_each_other_from_what_they_stored_and_ask_nobody() {
+    let mut world = World::new(3);
+    let everyone = world.everyone();
+    world.send(0, &everyone, "while the Registry answered");
+    world.settle();
+    // The engines begin anew from their stores alone; nothing they are given from here on names a card.
+    for member in 0..3 {
+        world.restart(member);
+    }
+    for author in 0..3 {
+        let post = world.send(author, &everyone, "while it does not");
+        world.settle();
+        assert!(world.members[author].sent[&post].is_ok());
+    }
+    let before = world.members[0].ignored.len();
+    // An agent that is no member is none here either, whoever vouches for it.
+    let stranger = conclave_conversation::test_support::Agent::new(40);
+    let message = conclave_harness::SignedMessage::sign(
+        &stranger.card,
+        &stranger.key,
+        &everyone.agent_ids(),
+        conclave_harness::MessageId::from_bytes([1; 16]),
+        b"{}",
+        conclave_harness::WIRE_VERSION,
+    )
+    .unwrap();
+    world.inject(&everyone, message.into_encoded());
+    world.settle();
+    assert_eq!(world.members[0].ignored.len(), before + 1);
+    assert_eq!(world.chain(2, &everyone).len(), 4);
+    world.check(&everyone);
+}

@@ -1,8 +1,12 @@
-use conclave_conversation::binding::{Invitation, InvitationError, open_invitation, seal_invitation};
+use conclave_conversation::binding::invitations::{LOOKUPS_MAX, UNKNOWN_FOR_MS, UNKNOWN_MAX, WAITING_MAX};
+use conclave_conversation::binding::{
+    Attendance, Invitation, InvitationError, InvitationQueue, SAVED_EVERY_MS, open_invitation,
+    seal_invitation,
+};
 use conclave_conversation::membership::MembershipError;
 use conclave_conversation::test_support::{Agent, Conversation, history, registry};
 use conclave_conversation::values::*;
-use conclave_harness::identifiers::MessageId;
+use conclave_harness::identifiers::{AgentId, MessageId};
 use conclave_harness::key::AgentKey;
 use conclave_harness::randomness::SeededRandomness;
 use conclave_harness::sealed_body;
@@ -191,4 +195,103 @@ fn an_invitation_is_refused_unless_everything_in_it_holds() {
         open(&open_body.unwrap().into_encoded(), sender, invitee),
         Err(InvitationError::Sealed)
     );
+}
+
+fn sender(number: u16) -> AgentId {
+    let mut id = [0; 16];
+    id[..2].copy_from_slice(&number.to_be_bytes());
+    AgentId::from_bytes(id)
+}
+
+#[test]
+fn several_senders_are_looked_up_at_once_and_their_invitations_are_handed_on_in_order() {
+    let mut queue = InvitationQueue::default();
+    let card = Agent::new(1).card;
+    for number in 0..20 {
+        queue.offer(number, Some(sender(number)), 0).unwrap();
+    }
+    queue.offer(20, None, 0).unwrap();
+    let asked: Vec<_> = std::iter::from_fn(|| queue.next_lookup()).collect();
+    assert_eq!(asked, (0..LOOKUPS_MAX as u16).map(sender).collect::<Vec<_>>());
+    // The second is answered first: it waits for the one before.
+    queue.answered(sender(1), Some(card.clone()), 0);
+    assert!(queue.next_ready().is_none());
+    queue.answered(sender(0), None, 0);
+    assert_eq!(queue.next_ready(), Some((0, None)));
+    assert_eq!(queue.next_ready(), Some((1, Some(card))));
+    assert_eq!(queue.next_lookup(), Some(sender(LOOKUPS_MAX as u16)));
+    while !queue.is_empty() {
+        while let Some(next) = queue.next_lookup() {
+            queue.answered(next, None, 0);
+        }
+        for number in 2..20 {
+            queue.answered(sender(number), None, 0);
+        }
+        while queue.next_ready().is_some() {}
+    }
+}
+
+#[test]
+fn an_unknown_sender_is_asked_for_once_for_all_its_invitations_and_for_a_while_not_again() {
+    let mut queue = InvitationQueue::default();
+    for number in 0..3 {
+        queue.offer(number, Some(sender(7)), 0).unwrap();
+    }
+    assert_eq!(queue.next_lookup(), Some(sender(7)));
+    assert_eq!(queue.next_lookup(), None);
+    queue.answered(sender(7), None, 10);
+    for number in 0..3 {
+        assert_eq!(queue.next_ready(), Some((number, None)));
+    }
+    queue.offer(3, Some(sender(7)), 10 + UNKNOWN_FOR_MS - 1).unwrap();
+    assert_eq!(queue.next_lookup(), None);
+    assert_eq!(queue.next_ready(), Some((3, None)));
+    queue.offer(4, Some(sender(7)), 10 + UNKNOWN_FOR_MS).unwrap();
+    assert_eq!(queue.next_lookup(), Some(sender(7)));
+}
+
+#[test]
+fn a_flood_of_invented_senders_is_bounded_in_what_waits_and_in_what_is_remembered() {
+    let mut queue = InvitationQueue::default();
+    let mut refused = 0;
+    for number in 0..2 * WAITING_MAX as u16 {
+        refused += usize::from(queue.offer(number, Some(sender(number)), 0).is_err());
+    }
+    assert_eq!(refused, WAITING_MAX);
+    for number in 0..2 * UNKNOWN_MAX as u16 {
+        queue.answered(sender(number), None, 0);
+        queue.next_ready();
+    }
+    assert!(queue.is_empty());
+    // The oldest was forgotten for a newer one.
+    queue.offer(0, Some(sender(0)), 0).unwrap();
+    assert_eq!(queue.next_lookup(), Some(sender(0)));
+    queue
+        .offer(1, Some(sender(2 * UNKNOWN_MAX as u16 - 1)), 0)
+        .unwrap();
+    assert_eq!(queue.next_lookup(), None);
+}
+
+#[test]
+fn whoever_was_away_for_longer_than_envelopes_are_kept_may_have_missed_some() {
+    let day_ms = 86_400_000;
+    let mut attendance = Attendance::default();
+    assert!(
+        !attendance.may_have_missed(u64::MAX),
+        "nothing was ever kept for a time"
+    );
+    attendance.see_envelope(5, 0);
+    assert!(!attendance.may_have_missed(u64::MAX), "without end");
+    attendance.see_envelope(1_000_000, 1_000_000 + 30 * day_ms * 1_000_000);
+    attendance.see_envelope(0, 60 * day_ms * 1_000_000);
+    assert!(attendance.follow(day_ms), "to be saved");
+    assert!(!attendance.follow(day_ms + 1), "not with every message");
+    assert!(attendance.follow(day_ms + SAVED_EVERY_MS));
+    let mut again = Attendance::decode(&attendance.encode());
+    let last = day_ms + SAVED_EVERY_MS;
+    assert!(!again.may_have_missed(last + 30 * day_ms - 1));
+    assert!(again.may_have_missed(last + 30 * day_ms));
+    again.follow(last + 30 * day_ms);
+    assert!(!again.may_have_missed(last + 30 * day_ms));
+    assert_eq!(Attendance::decode(b"no attendance"), Attendance::default());
 }

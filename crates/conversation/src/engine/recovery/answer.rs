@@ -99,11 +99,7 @@ impl Conversation {
             return Ok(());
         }
         let place = self.chain.items_before(position.as_ref());
-        let asked = self
-            .asked
-            .entry(sender)
-            .or_insert_with(|| Asked::new(draft.now_ms));
-        if !asked.admits(place, draft.now_ms) {
+        if !self.asked_by(sender, draft.now_ms).admits(place, draft.now_ms) {
             return Err(Ignored::RepeatedTooOften);
         }
         match self.chain.next(position.as_ref()) {
@@ -114,6 +110,15 @@ impl Conversation {
             None => self.answer_incomplete(sender, request, position, shared, draft),
         }
         Ok(())
+    }
+
+    fn asked_by(&mut self, member: AgentId, now_ms: u64) -> &mut Asked {
+        let known = self.asked.iter().position(|(known, _)| *known == member);
+        let place = known.unwrap_or_else(|| {
+            self.asked.push((member, Asked::new(now_ms)));
+            self.asked.len() - 1
+        });
+        &mut self.asked[place].1
     }
 
     /// Whether a requested position is the own one.

@@ -10,7 +10,25 @@ use conclave_conversation::store::{MemoryStore, Read};
 use conclave_conversation::test_support::{self, Agent, router_instance};
 use conclave_conversation::values::{ConversationId, PostId};
 use conclave_harness::randomness::SeededRandomness;
-use conclave_harness::{AgentId, RouterInstanceId};
+use conclave_harness::{AgentId, RouterInstanceId, WIRE_VERSION, WireVersion, WireVersions};
+
+/// The versions of the program a member runs. Every one reads the history of both versions of the tests.
+#[derive(Clone)]
+pub(crate) struct Release {
+    /// What it writes.
+    pub(crate) emits: WireVersion,
+    /// What it takes on the wire.
+    pub(crate) live: WireVersions,
+}
+
+impl Release {
+    pub(crate) fn current() -> Self {
+        Release {
+            emits: WIRE_VERSION,
+            live: WireVersions::live(),
+        }
+    }
+}
 
 /// One agent with its engine, its store, its host and its timers.
 pub(crate) struct Member {
@@ -18,6 +36,8 @@ pub(crate) struct Member {
     pub(crate) store: MemoryStore,
     pub(crate) engine: Option<Engine>,
     pub(crate) randomness: SeededRandomness,
+    /// What it runs.
+    pub(crate) release: Release,
     /// Whether the transport works.
     pub(crate) online: bool,
     pub(crate) transmits: VecDeque<Transmit>,
@@ -48,6 +68,7 @@ impl Member {
             store: MemoryStore::new(),
             engine: None,
             randomness: SeededRandomness::new(number as u64),
+            release: Release::current(),
             online: true,
             transmits: VecDeque::new(),
             feeds: BTreeMap::new(),
@@ -73,6 +94,8 @@ impl Member {
             test_support::registry(),
         );
         local.history = test_support::history();
+        local.wire_version = self.release.emits;
+        local.live = self.release.live.clone();
         local
     }
 

@@ -23,7 +23,7 @@ use conclave_conversation::store::{Read, Snapshot};
 use conclave_conversation::test_support::{self, router_instance};
 use conclave_conversation::values::Content;
 
-pub(crate) use self::member::{Member, text_of};
+pub(crate) use self::member::{Member, Release, text_of};
 pub(crate) use self::router::{Ordered, OrderedFeed, Router};
 pub(crate) use self::seen::kind_of;
 

@@ -24,7 +24,7 @@ impl World {
                     .iter()
                     .position(|member| member.id() == ordered.message.sender())?;
                 let agent = &self.members[sender].agent;
-                let live = WireVersions::live();
+                let live = test_support::history();
                 let outer =
                     open_outer_message(&ordered.message, membership, &agent.card, &agent.key, &live).ok()?;
                 Some((sender, outer.plaintext))
@@ -80,7 +80,7 @@ impl World {
         plaintext: &[u8],
     ) -> EncodedSignedMessage {
         let this = &mut self.members[sender];
-        let version = conclave_harness::WIRE_VERSION;
+        let version = this.release.emits;
         let Agent { card, key } = &this.agent;
         seal_outer_message(plaintext, membership, card, key, version, &mut this.randomness)
             .expect("a sealed message")
@@ -137,7 +137,7 @@ pub(crate) fn statement(message: &EncodedSignedMessage) -> EvidenceStatement {
     let message = message
         .verify(&card, &test_support::history())
         .expect("a signed statement");
-    EvidenceStatement::decode(message.body()).expect("a statement")
+    EvidenceStatement::decode_over(&test_support::history(), message.body()).expect("a statement")
 }
 
 pub(crate) fn kind_of(plaintext: &Plaintext) -> &'static str {
