@@ -1,0 +1,36 @@
+// What the objects of a deployment have on the disk, read and changed without the deployment: nothing it does on its own
+// account is set off by looking.
+
+import fs from "node:fs";
+import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+/** The databases of the shards in a deployment's state folder. The runtime's own, which keeps their alarms, is not one. */
+function shardFiles(state) {
+  const folder = path.join(state, "objects/conclave-Shard");
+  return fs.readdirSync(folder)
+    .filter((name) => name.endsWith(".sqlite") && name !== "metadata.sqlite")
+    .map((name) => path.join(folder, name));
+}
+
+function onEach(state, readOnly, use) {
+  return shardFiles(state).map((file) => {
+    const database = new DatabaseSync(file, { readOnly });
+    try {
+      return use(database);
+    } finally {
+      database.close();
+    }
+  });
+}
+
+/** The single number that a statement answers, of all shards together. */
+export function countOnDisk(state, statement) {
+  const counts = onEach(state, true, (database) => Number(Object.values(database.prepare(statement).get())[0]));
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** Changes the tables of every shard. The deployment must not run. */
+export function changeOnDisk(state, statements) {
+  onEach(state, false, (database) => database.exec(statements));
+}
