@@ -29,8 +29,8 @@ export async function readBody(request, keepBytes) {
 
 /** Names and values in turn, as pairs. */
 function pairs(flat) {
-  const headers = new Headers();
-  for (let index = 0; index < flat.length; index += 2) headers.append(flat[index], flat[index + 1]);
+  const headers = [];
+  for (let index = 0; index < flat.length; index += 2) headers.push([flat[index], flat[index + 1]]);
   return headers;
 }
 
@@ -38,7 +38,7 @@ function pairs(flat) {
 export function wholeResponse(status, headers, body) {
   if (body === undefined) return new Response(null, { status, headers: pairs(headers) });
   const stream = new ReadableStream({
-    pull(controller) {
+    start(controller) {
       controller.enqueue(body);
       controller.close();
     },
@@ -80,7 +80,7 @@ export function lostResponse(request) {
  * called when the client has gone.
  */
 export function streamResponse(status, flatHeaders, source) {
-  const headers = pairs(flatHeaders);
+  const headers = new Headers(pairs(flatHeaders));
   const watch = new InstanceWatch();
   const body = new ReadableStream(
     {

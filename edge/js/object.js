@@ -3,7 +3,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { ObjectHost } from "./index.js";
 import { InstanceWatch, ensureInstance, instanceGeneration, isLosingTurn } from "./instance.js";
-import { OBJECT_ORIGIN } from "./platform.js";
 
 /** A host, and what is going on in it. */
 class Life {
@@ -74,11 +73,15 @@ export function objectClass(role) {
       }
     }
 
+    /** Runs a method; the answer is bytes too. */
+    call(method, body) {
+      return this.#run((host) => host.call(method, body));
+    }
+
+    /** Only message streams are opened by a request. */
     async fetch(request) {
       if (request.headers.get("upgrade") === "websocket") return this.#accept();
-      const method = request.url.slice(OBJECT_ORIGIN.length);
-      const body = new Uint8Array(await request.arrayBuffer());
-      return new Response(await this.#run((host) => host.call(method, body)));
+      return new Response(null, { status: 404 });
     }
 
     /** Takes a message stream. Its id is a tag of the socket, which outlives the host and the object's sleep. */

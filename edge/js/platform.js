@@ -17,34 +17,26 @@ export class Timer {
 }
 
 /** What `promise` resolves with, or `undefined` once `milliseconds` have passed. */
-async function within(milliseconds, promise) {
-  const timer = new Timer(milliseconds);
-  try {
-    return await Promise.race([promise, timer.elapsed]);
-  } finally {
-    timer.cancel();
-  }
-}
-
-/** What the URL of a request to an object begins with; the method follows. No one resolves it. */
-export const OBJECT_ORIGIN = "http://object/";
-
-// Every call takes a fresh stub: one whose object was reset stays broken.
-function post(namespace, name, method, body) {
-  return namespace.getByName(name).fetch(OBJECT_ORIGIN + method, { method: "POST", body });
+function within(milliseconds, promise) {
+  return new Promise((resolve, reject) => {
+    const handle = setTimeout(resolve, milliseconds);
+    const settled = (settle) => (value) => {
+      clearTimeout(handle);
+      settle(value);
+    };
+    promise.then(settled(resolve), settled(reject));
+  });
 }
 
 /**
  * Calls a method of another object. Resolves with the answer's bytes, or with `undefined` when the deadline passed;
  * rejects when the platform lost the call.
+ *
+ * A call of a method costs the runtime about a sixth less than a HTTP request. It takes a fresh stub: one whose object was
+ * reset stays broken.
  */
 export function callObject(namespace, name, method, body, deadlineMs) {
-  const answer = async () => {
-    const response = await post(namespace, name, method, body);
-    if (response.status !== 200) throw new Error(`HTTP status ${response.status}`);
-    return new Uint8Array(await response.arrayBuffer());
-  };
-  return within(deadlineMs, answer());
+  return within(deadlineMs, namespace.getByName(name).call(method, body));
 }
 
 /**
@@ -118,11 +110,14 @@ export class Upstream {
   }
 }
 
+/** The URL that a message stream to an object is opened at. No one resolves it. */
+const OBJECT_URL = "http://object/";
+
 /** Opens a message stream to an object. Resolves with `undefined` when the deadline passed. */
 export function connectObject(namespace, name, deadlineMs) {
   const open = async () => {
     const stub = namespace.getByName(name);
-    const { status, webSocket } = await stub.fetch(OBJECT_ORIGIN, { headers: { upgrade: "websocket" } });
+    const { status, webSocket } = await stub.fetch(OBJECT_URL, { headers: { upgrade: "websocket" } });
     if (!webSocket) throw new Error(`HTTP status ${status}`);
     return new Upstream(webSocket);
   };

@@ -4,7 +4,7 @@
 //!
 //! - [`worker`]: one HTTP request to the Worker, in and out; [`body`] is the body of a streaming answer;
 //! - [`object`]: one Durable Object, whatever its role;
-//! - [`platform`]: what `topiclog` needs of the machine, on [`sql`], [`timer`] and [`upstream`];
+//! - [`platform`]: what `topiclog` needs of the machine, on [`sql`], [`timer`] and [`upstream`]; [`packed`] is how rows cross;
 //! - [`chains`]: nodes of EVM chains;
 //! - [`environment`]: the Worker's variables and bindings;
 //! - [`runtime`]: every function of JavaScript this crate calls;
@@ -18,6 +18,7 @@ mod environment;
 #[cfg(feature = "test-panics")]
 mod failure;
 mod object;
+mod packed;
 mod platform;
 mod runtime;
 mod sql;

@@ -38,25 +38,6 @@ extern "C" {
     #[derive(Clone, Debug)]
     pub(crate) type SqlStorage;
 
-    #[wasm_bindgen(method, catch, variadic)]
-    pub(crate) fn exec(this: &SqlStorage, statement: &str, parameters: &Array) -> Result<SqlCursor, JsValue>;
-
-    /// The rows of a statement.
-    pub(crate) type SqlCursor;
-
-    /// An iterator over rows as arrays of columns.
-    #[wasm_bindgen(method)]
-    pub(crate) fn raw(this: &SqlCursor) -> RawRows;
-
-    #[wasm_bindgen(method, getter, js_name = rowsWritten)]
-    pub(crate) fn rows_written(this: &SqlCursor) -> f64;
-
-    /// Rows as arrays of columns.
-    pub(crate) type RawRows;
-
-    #[wasm_bindgen(method, catch, js_name = toArray)]
-    pub(crate) fn to_array(this: &RawRows) -> Result<Array, JsValue>;
-
     /// What keeps a Worker's invocation alive.
     #[derive(Clone, Debug)]
     pub type InvocationContext;
@@ -115,6 +96,25 @@ extern "C" {
         headers: Vec<String>,
         source: crate::body::BodySource,
     ) -> JsValue;
+}
+
+#[wasm_bindgen(raw_module = "./sql.js")]
+extern "C" {
+    /// Runs a statement and returns its rows, packed ([`crate::packed`]), to be taken before the next statement runs.
+    #[wasm_bindgen(catch, js_name = queryRows)]
+    pub(crate) fn query_rows(
+        sql: &SqlStorage,
+        statement: &str,
+        parameters: &[u8],
+    ) -> Result<Uint8Array, JsValue>;
+
+    /// Runs a statement whose rows do not matter; the number of rows written.
+    #[wasm_bindgen(catch, js_name = executeStatement)]
+    pub(crate) fn execute_statement(
+        sql: &SqlStorage,
+        statement: &str,
+        parameters: &[u8],
+    ) -> Result<f64, JsValue>;
 }
 
 #[wasm_bindgen(raw_module = "./platform.js")]

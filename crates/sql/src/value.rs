@@ -137,6 +137,17 @@ impl Row {
         }
     }
 
+    /// The bytes in `column`, taken out of the row.
+    ///
+    /// # Errors
+    /// [`SqlError::Shape`] when the column is missing or something else.
+    pub fn into_blob(mut self, column: usize) -> Result<Vec<u8>, SqlError> {
+        match self.0.get_mut(column) {
+            Some(Value::Blob(bytes)) => Ok(std::mem::take(bytes)),
+            _ => self.blob(column).map(<[u8]>::to_vec),
+        }
+    }
+
     /// The integer in `column`, which is never negative.
     ///
     /// # Errors

@@ -17,7 +17,14 @@ use crate::{progress, stamp::Stamp, workspace::Workspace};
 const TEST_FEATURE: &str = "test-panics";
 
 /// The hand-written JavaScript, below `edge/js`. The first is the entry.
-const SCRIPTS: [&str; 5] = ["entry.js", "instance.js", "object.js", "http.js", "platform.js"];
+const SCRIPTS: [&str; 6] = [
+    "entry.js",
+    "instance.js",
+    "object.js",
+    "http.js",
+    "platform.js",
+    "sql.js",
+];
 
 /// How the worker is built.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The transaction of a batch: the rows of publishes of this shard alone, and the commit points of publishes across
 //! shards that it coordinates.
 
-use std::collections::{BTreeMap, HashMap, hash_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use conclave_grpc_web::Status;
@@ -54,13 +54,14 @@ pub(super) struct Batch<'a> {
 impl<P: ObjectPlatform> Shard<P> {
     /// What the store holds of each envelope that is published.
     pub(super) fn find_all(&self, batch: &[Item]) -> Result<HashMap<Key, Found>, SqlError> {
-        let mut found = HashMap::new();
-        for envelope in publishes_of(batch).flat_map(|waiting| &waiting.content.envelopes) {
-            if let Entry::Vacant(entry) = found.entry((envelope.topic.clone(), envelope.hash.clone())) {
-                entry.insert(rows::find(self.platform.sql(), &envelope.topic, &envelope.hash)?);
-            }
-        }
-        Ok(found)
+        let envelopes = publishes_of(batch).flat_map(|waiting| &waiting.content.envelopes);
+        let keys: BTreeSet<Key> = envelopes
+            .map(|envelope| (envelope.topic.clone(), envelope.hash.clone()))
+            .collect();
+        let keys: Vec<Key> = keys.into_iter().collect();
+        let asked: Vec<(&[u8], &[u8])> = keys.iter().map(|(topic, hash)| (&topic[..], &hash[..])).collect();
+        let found = rows::find_each(self.platform.sql(), &asked)?;
+        Ok(keys.into_iter().zip(found).collect())
     }
 
     /// Runs inside the transaction. That an envelope is new needs no second look: nothing else writes to free topics.

@@ -5,7 +5,7 @@
 //!   `prepared` are their steps and records, `holds` and `conditions` what they check;
 //! - `recover`: what the alarm does; [`retention`]: deleting what has expired;
 //! - `ids`: this shard's side of allocation;
-//! - `read`: pages, newest envelopes, heads; `lookup`: duplicates, and inboxes by identifier and handle;
+//! - `read`: pages, newest envelopes, heads; `joined` is how a page leaves the database; `lookup`: duplicates, and inboxes by identifier and handle;
 //! - `associations`: the index behind the latter;
 //! - `subscribers`: the streams;
 //! - `schema`: the tables.
@@ -22,6 +22,7 @@ mod decide;
 mod finish;
 mod holds;
 mod ids;
+mod joined;
 mod lookup;
 pub mod participate;
 mod parts;

@@ -12,7 +12,7 @@ use conclave_proto::{
 };
 use conclave_sql::{INTEGER_MAX, Row, Sql, SqlError, Value};
 
-use super::rows::nanos;
+use super::{joined, rows::nanos};
 
 /// Topics in one JSON parameter: with 33-byte topics and cursors about 800 KiB, well under a value's 2 MB.
 const TOPICS_PER_STATEMENT: usize = 8_192;
@@ -27,6 +27,16 @@ macro_rules! eligible {
     };
 }
 
+/// One page as one value.
+pub(super) const PAGE_JOINED: &str = concat!(
+    "SELECT ",
+    joined::joined_rows!(),
+    " FROM (SELECT asked.key AS place, envelope.seq, envelope.server_ns, envelope.expiry_ns, \
+     envelope.is_commit_or_proposal, envelope.hash, envelope.body",
+    eligible!(),
+    "LIMIT ?2)"
+);
+
 /// One page.
 pub(super) const PAGE: &str = concat!(
     "SELECT asked.key, envelope.seq, envelope.server_ns, envelope.expiry_ns, \
@@ -35,9 +45,11 @@ pub(super) const PAGE: &str = concat!(
     "LIMIT ?2"
 );
 
-/// How many envelopes are eligible, up to a limit, and how many of them come before their bodies exceed a length.
+/// How many envelopes are eligible, up to a limit, how many of them come before their bodies exceed a length, and how long
+/// the bodies of those are.
 pub(super) const PAGE_SIZE: &str = concat!(
-    "SELECT count(*), count(*) FILTER (WHERE running <= ?3), min(running) \
+    "SELECT count(*), count(*) FILTER (WHERE running <= ?3), \
+     coalesce(max(running) FILTER (WHERE running <= ?3), 0) \
      FROM (SELECT sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS running \
      FROM (SELECT length(envelope.body) AS size",
     eligible!(),
@@ -122,12 +134,15 @@ pub(super) fn page(
         }
         let taken = eligible.min(room).min(fitting);
         if taken > 0 {
-            // Each row is freed once it was taken over: a page may be as long as the transport carries.
-            for row in sql.query(PAGE, &[list, Value::integer(taken)?])? {
-                let envelope = to_stored(&row, &chunk_topic(chunk, &row)?)?;
-                bytes_left = bytes_left.saturating_sub(envelope.envelope.len() as u64);
-                page.envelopes.push(envelope);
-            }
+            let is_short = taken <= size.unsigned(1)?
+                && size.unsigned(2)? + taken * joined::HEAD_BYTES <= joined::BYTES_MAX;
+            let envelopes = match is_short {
+                true => joined_page(sql, list, taken, chunk)?,
+                false => separate_page(sql, list, taken, chunk)?,
+            };
+            let bytes: usize = envelopes.iter().map(|stored| stored.envelope.len()).sum();
+            bytes_left = bytes_left.saturating_sub(bytes as u64);
+            page.envelopes.extend(envelopes);
         }
         page.has_more = eligible > room;
         page.cut_by_bytes = taken < eligible.min(room);
@@ -136,6 +151,32 @@ pub(super) fn page(
         }
     }
     Ok(page)
+}
+
+/// The first `count` eligible envelopes, all in one value.
+fn joined_page(
+    sql: &impl Sql,
+    list: Value,
+    count: u64,
+    chunk: &[TopicPosition],
+) -> Result<Vec<StoredEnvelope>, SqlError> {
+    let rows = sql.query(PAGE_JOINED, &[list, Value::integer(count)?])?;
+    let joined = rows.into_iter().next().ok_or_else(unasked)?.into_blob(0)?;
+    joined::cut(joined.into(), chunk)
+}
+
+/// The first `count` eligible envelopes, row by row: they are too long for one value.
+fn separate_page(
+    sql: &impl Sql,
+    list: Value,
+    count: u64,
+    chunk: &[TopicPosition],
+) -> Result<Vec<StoredEnvelope>, SqlError> {
+    let rows = sql.query(PAGE, &[list, Value::integer(count)?])?;
+    // Each row is freed once it was taken over: a page may be as long as the transport carries.
+    rows.into_iter()
+        .map(|row| to_stored(&row, &chunk_topic(chunk, &row)?))
+        .collect()
 }
 
 /// The newest envelope of each topic that has one, or `None` when their bodies exceed `max_bytes`.
@@ -277,7 +318,7 @@ pub(super) fn topics_to_json(topics: &[Bytes]) -> String {
     json
 }
 
-fn push_hex(out: &mut String, bytes: &[u8]) {
+pub(super) fn push_hex(out: &mut String, bytes: &[u8]) {
     const DIGITS: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
     ];

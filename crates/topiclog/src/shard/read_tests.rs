@@ -60,6 +60,7 @@ fn every_statement_of_a_hot_path_searches_by_index() {
         let blob = || Value::from(vec![0_u8; 17]);
         for (statement, parameters, seeks) in [
             (PAGE, vec![list(), some(1)], 2),
+            (PAGE_JOINED, vec![list(), some(1)], 2),
             (PAGE_SIZE, vec![list(), some(1), some(1)], 2),
             (NEWEST, vec![list()], 3),
             (NEWEST_FULL, vec![list()], 3),
@@ -67,6 +68,7 @@ fn every_statement_of_a_hot_path_searches_by_index() {
             (HEADS, vec![list()], 2),
             (PREVIOUS, vec![some(1), some(1)], 1),
             (rows::FIND, vec![blob(), blob()], 2),
+            (rows::FIND_EACH, vec![list()], 2),
         ] {
             let steps = plan(&database, statement, &parameters);
             let scans: Vec<&String> = steps
@@ -189,4 +191,77 @@ fn a_list_of_topics_longer_than_one_statement_takes_reads_as_one() {
         Some(20_000)
     );
     assert_eq!(newest(&database, &topics, true, 19_999), Ok(None));
+}
+
+// API-222
+#[test]
+fn envelopes_are_found_in_a_list_as_they_are_found_one_by_one() {
+    let database = database();
+    fill(&database, 3, 30);
+    let hash = |n: u32| {
+        let mut bytes = [0; 32];
+        bytes[28..].copy_from_slice(&n.to_be_bytes());
+        bytes
+    };
+    let hashes: Vec<[u8; 32]> = (0..40).map(hash).collect();
+    let topics: Vec<Bytes> = (0..5).map(topic).collect();
+    let keys: Vec<(&[u8], &[u8])> = topics
+        .iter()
+        .flat_map(|topic| hashes.iter().map(|hash| (&topic[..], &hash[..])))
+        .collect();
+    let one_by_one: Vec<rows::Found> = keys
+        .iter()
+        .map(|(topic, hash)| rows::find(&database, topic, hash).expect("found or not"))
+        .collect();
+    let is_stored = |found: &&rows::Found| matches!(found, rows::Found::Stored(_));
+    assert_eq!(one_by_one.iter().filter(is_stored).count(), 30);
+    for count in [0, 1, keys.len()] {
+        let found = rows::find_each(&database, &keys[..count]).expect("found or not");
+        assert_eq!(found, one_by_one[..count]);
+    }
+}
+
+// API-240
+#[test]
+fn a_page_is_the_same_joined_and_row_by_row() {
+    let database = database();
+    let bodies: Vec<Vec<u8>> = vec![
+        vec![0; 300],
+        (0..=255).collect(),
+        "\u{10348}'%\0\n".as_bytes().to_vec(),
+        vec![0xff],
+        vec![0xc3, 0x28, 0, 0xed, 0xa0, 0x80],
+        vec![7; 100_000],
+    ];
+    fill(&database, 3, 1);
+    for (index, body) in (1_u32..).zip(&bodies) {
+        database
+            .execute(
+                "INSERT INTO envelope VALUES (?1, 1 + ?1 % 2, ?2, ?3, ?4, ?1 % 2, ?5)",
+                &[
+                    (index * 1_000_003).into(),
+                    vec![u8::try_from(index).expect("small"); 32].into(),
+                    vec![0x80; 8].into(),
+                    vec![0; 8].into(),
+                    body.clone().into(),
+                ],
+            )
+            .expect("stored");
+    }
+    let asked: Vec<TopicPosition> = (0..4)
+        .map(|n| TopicPosition {
+            topic: topic(n),
+            after: 0,
+        })
+        .collect();
+    let list = || Value::from(positions_to_json(&asked));
+    let held = bodies.len() as u64 + 1;
+    for count in 1..=held + 1 {
+        let joined = joined_page(&database, list(), count, &asked).expect("a page");
+        assert_eq!(
+            joined,
+            separate_page(&database, list(), count, &asked).expect("a page")
+        );
+        assert_eq!(joined.len() as u64, count.min(held));
+    }
 }
