@@ -1,5 +1,5 @@
-// What was acknowledged, or shown to anybody, is stored for good; a success answers for each of its envelopes, in order
-// (API-202, API-221, API-288).
+// What was acknowledged, or shown to anybody, is stored for good (API-202, API-288); a success answers for each of its
+// envelopes, in order (API-221).
 
 import { keyOf } from "./history.mjs";
 

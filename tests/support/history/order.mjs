@@ -1,5 +1,5 @@
-// An envelope that was first sent after another one was shown to anybody has the greater id, whatever their topics
-// (API-289).
+// An envelope that was first sent after another one was shown to anybody has the greater id, whatever their topics: see
+// API-289.
 
 export function checkOrder(_, { sightings, firstSent, stored }) {
   const violations = [];
