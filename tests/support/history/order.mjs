@@ -1,5 +1,5 @@
-// An envelope that was first sent after another one was shown to anybody has the greater id, whatever their topics: see
-// API-289.
+// Order in real time, API-289: an envelope that was first sent after another one was shown to anybody has the greater id,
+// whatever their topics.
 
 export function checkOrder(_, { sightings, firstSent, stored }) {
   const violations = [];

@@ -1,0 +1,124 @@
+// Objects that the runtime evicts, as it does when they are idle: nothing that was stored or delivered changes, and streams go
+// on.
+
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { connect } from "../support/clients.mjs";
+import { temporaryFolder } from "../support/deployment.mjs";
+import * as envelopes from "../support/envelopes.mjs";
+
+// The emulator that wrangler brings is the only local runtime that evicts on request.
+const require = createRequire(createRequire(import.meta.url).resolve("wrangler"));
+const { Miniflare } = require("miniflare");
+
+const SCRIPT = "conclave";
+const SHARDS = 4;
+
+const built = (name) => fs.readFileSync(new URL(`../../target/worker/${name}`, import.meta.url));
+
+function start(state) {
+  const classes = { SEQUENCER: "Sequencer", SHARD: "Shard", REGISTRY: "Registry" };
+  const config = {
+    name: SCRIPT,
+    compatibilityDate: "2026-11-17",
+    manifest: {
+      mainModule: "entry.js",
+      modules: {
+        "entry.js": { type: "esm", contents: built("entry.js").toString() },
+        "index_bg.wasm": { type: "wasm", contents: new Uint8Array(built("index_bg.wasm")) },
+      },
+    },
+    exports: Object.fromEntries(Object.values(classes).map((name) => [name, { type: "durable-object", storage: "sqlite" }])),
+    env: {
+      ...Object.fromEntries(Object.entries(classes).map(([binding, exportName]) =>
+        [binding, { type: "durable-object", worker: SCRIPT, exportName }])),
+      CONCLAVE_IDENTIFIER: { type: "text", value: "eviction" },
+      CONCLAVE_SHARDS: { type: "text", value: String(SHARDS) },
+    },
+  };
+  return new Miniflare({ resourcePersistencePath: state, workers: [{ config }] });
+}
+
+describe("eviction", () => {
+  let state;
+  let runtime;
+  let client;
+
+  before(async () => {
+    state = temporaryFolder();
+    runtime = start(state.path);
+    client = connect(String(await runtime.ready).replace(/\/$/, ""));
+  });
+  after(async () => {
+    await runtime?.dispose();
+    state?.remove();
+  });
+
+  const publish = async (group, text) =>
+    (await client.publish.publish({ envelopes: [envelopes.groupMessage(group, text)] })).envelopeMetas[0];
+  /** Evicts what runs. How many objects did. */
+  const evictAll = async (webSockets) => {
+    const shards = Array.from({ length: SHARDS }, (_, index) => ["Shard", `shard-${index}`]);
+    let evicted = 0;
+    for (const [className, name] of [...shards, ["Sequencer", "sequencer"]]) {
+      try {
+        await runtime.unsafeEvictDurableObject(SCRIPT, className, { name, webSockets });
+        evicted += 1;
+      } catch (error) {
+        assert.match(error.message, /not currently running/);
+      }
+    }
+    return evicted;
+  };
+
+  // API-202, API-222, API-288, API-289, API-291
+  test("of every object between two publishes keeps ids, order, duplicates and the instance", async () => {
+    const group = envelopes.groupId();
+    const stored = [];
+    let boundary = 0n;
+    const { routerInstanceId } = await client.router.getInstance({});
+    for (let round = 0; round < 3; round += 1) {
+      stored.push(await publish(group, `${round}`), await publish(envelopes.groupId(), `${round}`));
+      assert.ok(await evictAll("close") >= 2, "a shard and the Sequencer");
+      assert.deepEqual(await publish(group, `${round}`), stored.at(-2));
+      const status = await client.operator.getStatus({});
+      assert.equal(status.routerInstanceId, routerInstanceId);
+      assert.ok(status.closedAllocationBoundary >= boundary);
+      boundary = status.closedAllocationBoundary;
+    }
+    const ids = stored.map(({ cursor }) => cursor.sequenceId);
+    assert.deepEqual(ids, ids.toSorted((one, other) => (one < other ? -1 : 1)));
+    const page = await client.query.query({ queries: [{ topic: envelopes.groupTopic(group) }] });
+    assert.deepEqual(page.envelopes.map(({ meta }) => meta), stored.filter((_, at) => at % 2 === 0));
+  });
+
+  // API-254
+  test("of a shard that keeps its sockets skips and repeats nothing on a stream", async () => {
+    const groups = Array.from({ length: 8 }, envelopes.groupId);
+    const leaving = new AbortController();
+    const topics = groups.map((group) => ({ topic: envelopes.groupTopic(group) }));
+    const stream = client.subscription.subscribeStatic({ topics }, { signal: leaving.signal })[Symbol.asyncIterator]();
+    assert.equal((await stream.next()).value.response.case, "started");
+    const expected = [];
+    const received = [];
+    for (let round = 0; round < 3; round += 1) {
+      for (const group of groups) {
+        await publish(group, `${round}`);
+        expected.push(`${Buffer.from(group).toString("hex")} ${round}`);
+      }
+      while (received.length < expected.length) {
+        const { response } = (await stream.next()).value;
+        if (response.case !== "messages") continue;
+        for (const envelope of response.value.envelopes) {
+          const topic = Buffer.from(envelope.meta.topic.topic.slice(1)).toString("hex");
+          received.push(`${topic} ${envelopes.textOf(envelope)}`);
+        }
+      }
+      assert.ok(await evictAll("hibernate") >= 2, "a shard and the Sequencer");
+    }
+    leaving.abort();
+    assert.deepEqual(received.toSorted(), expected.toSorted());
+  });
+});
