@@ -1,11 +1,12 @@
 //! The stateless half of the backend: decodes and checks a request, calls the objects, answers. Depends on `envelope`
 //! for what a request means.
 //!
-//! - [`publish`]: Publish, with [`validation`] against [`histories`];
+//! - [`publish`]: Publish, with [`validation`] against [`histories`] and [`finds`];
 //! - [`query`]: Query and QueryNewest; [`inboxes`]: GetInboxIds; `wallets`: VerifySmartContractWalletSignatures;
 //! - [`health`]: the health protocol; [`streams`]: what opens a stream;
 //! - [`routes`]: which paths there are.
 
+mod finds;
 mod health;
 mod histories;
 mod inboxes;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use conclave_envelope::key_package::building::{Package, lifetime};
 use conclave_grpc_web::{Code, Status};
 use conclave_identity::{
-    building::{Signer, Step, update},
+    building::{Account, Installation, Signer, Step, update},
     inbox_id,
 };
 use conclave_proto::xmtp::{
@@ -129,4 +129,16 @@ impl World {
         let mut found = self.try_look_up(&[(identifier, kind)]).expect("found");
         found.pop().flatten()
     }
+}
+
+/// Adds installations, one an update.
+pub(crate) fn additions(inbox: &Inbox, owner: &Account, seeds: std::ops::Range<u8>) -> Vec<ClientEnvelope> {
+    seeds
+        .map(|seed| inbox.update(seed.into(), &[Step::Add(&Installation::new(seed), owner)]))
+        .collect()
+}
+
+pub(crate) fn log_of(world: &World, inbox: &Inbox) -> Vec<ClientEnvelope> {
+    let stored = world.read_all(&inbox.topic());
+    stored.into_iter().filter_map(|stored| stored.envelope).collect()
 }

@@ -20,4 +20,6 @@ mod spanning_faults;
 mod streams;
 mod streams_faults;
 mod updates;
+mod updates_at_once;
+mod wallets;
 mod world;
