@@ -1,6 +1,6 @@
 // `cargo xtask bench growth`: what a publish and a poll cost when a topic is long, and when there are many topics. The
-// floor is the same request on the same shard when it held the fewest rows; a bare object's publish, measured beside both,
-// takes out what else the machine did meanwhile.
+// floor is the same request on the same shard when it held the fewest rows; what a bare object does for the same, measured
+// beside both, takes out what else the machine did meanwhile.
 
 import { Deployment } from "../tests/support/deployment.mjs";
 import * as envelopes from "../tests/support/envelopes.mjs";
@@ -14,6 +14,8 @@ const STEPS = isQuick ? [100, 10_000] : [100, 10_000, 1_000_000];
 const TURNS = isQuick ? 3 : 9;
 const TURN_MS = 700;
 const LOAD_BATCH = 1_000;
+/** Envelopes that a poll answers. */
+const POLL = 10;
 /** Short bodies: growth is about rows. */
 const text = requests.payload(64);
 
@@ -32,13 +34,14 @@ async function load(port, count, groupOf) {
 }
 
 const floor = await startFloor();
-const bare = new requests.Fresh(floor.request("one", "store", Buffer.from(text)));
-const floorSide = { ...floor, inFlight: 1, next: () => bare.take(), expect: requests.expectStatusOk };
+const bareStore = new requests.Fresh(floor.request("one", "store", Buffer.from(text)));
+const bareRead = floor.request("one", `rows/${POLL}`);
+const BARE = { publish: () => bareStore.take(), poll: () => bareRead };
 
-/** The median latency of a request in the median latencies of a bare publish beside it. */
-async function cost(address, next) {
+/** The median latency of a request in the median latencies of what a bare object does for the same, beside it. */
+async function cost(address, name, next) {
   const sides = [
-    await Side.open(floorSide),
+    await Side.open({ ...floor, inFlight: 1, next: BARE[name], expect: requests.expectStatusOk }),
     await Side.open({ ...address, inFlight: 1, next, expect: requests.expectSuccess }),
   ];
   const ratios = [];
@@ -66,12 +69,12 @@ try {
         const connection = await Connection.open(address.port);
         const newest = await connection.send(publish.take());
         connection.close();
-        const poll = requests.query([[envelopes.groupTopic(hot), requests.sequenceIdOf(newest) - 1n]], 10);
+        const poll = requests.query([[envelopes.groupTopic(hot), requests.sequenceIdOf(newest) - 1n]], POLL);
         for (const [name, next] of [["publish", () => publish.take()], ["poll", () => poll]]) {
-          const now = await cost(address, next);
+          const now = await cost(address, name, next);
           first[name] ??= now;
           report({
-            what: `${name}, ${rows} ${what}`, unit: "bare publishes, p50", floor: first[name], backend: now, digits: 2,
+            what: `${name}, ${rows} ${what}`, unit: "times a bare object, p50", floor: first[name], backend: now, digits: 2,
             ratio: now / first[name], goal: rows === STEPS[0] ? null : 1.25, isMoreBetter: false,
           });
         }

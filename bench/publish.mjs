@@ -71,6 +71,19 @@ try {
         floor: { ...bare("one", "store-batch", rows), inFlight: 8 },
         backend: { ...on(batches()), inFlight: 8 },
       });
+      if (shards === 1) {
+        // The last envelope is malformed: all are decoded, encoded, hashed and admitted, and no shard is called.
+        const refused = requests.publish([
+          ...Array.from({ length: BATCH }, () => envelopes.groupMessage(envelopes.groupId(), text)), {},
+        ]);
+        const hashed = floor.request("hash", `x/${2 * BATCH}`, row);
+        await compare("the Worker's part of a publish, against SHA-256 twice", {
+          measure: MEASURES.cpu(BATCH),
+          goal: 10,
+          floor: { ...bare("hash", "x", row), next: () => hashed, inFlight: 4 },
+          backend: { ...on(() => refused.take()), expect: requests.expectRefusal, inFlight: 4 },
+        });
+      }
       if (shards > 1) {
         await compare(`publish of a commit and ${WELCOMES} Welcomes over ${where}`, {
           measure: MEASURES.latency,

@@ -17,6 +17,10 @@ export const MEASURES = {
   requests: { of: (run) => run.perSecond, unit: "requests/s", digits: 0, isMoreBetter: true },
   rows: (rows) => ({ of: (run) => run.perSecond * rows, unit: "rows/s", digits: 0, isMoreBetter: true }),
   bytes: { of: (run) => run.bytesPerSecond / 1e6, unit: "MB/s", digits: 1, isMoreBetter: true },
+  /** CPU time of the serving process for each of the messages in a request. */
+  cpu: (messages) => ({
+    of: (run) => (run.cpuMs * 1000) / messages, unit: "us of CPU a message", digits: 1, isMoreBetter: false,
+  }),
   latency: { of: (run) => run.latencyMs, unit: "ms, p50", digits: 2, isMoreBetter: false },
 };
 

@@ -70,6 +70,12 @@ export function expectSuccess(answer) {
   throw new Error(`the backend answered ${answer.status}: ${end.subarray(-256).toString("latin1")}`);
 }
 
+/** Throws unless the backend refused what it was sent. */
+export function expectRefusal(answer) {
+  const end = Buffer.concat(answer.body).toString("latin1");
+  if (!end.includes("grpc-status:3\r\n")) throw new Error(`the backend answered ${answer.status}: ${end}`);
+}
+
 /** Throws unless the floor answered with success. */
 export function expectStatusOk(answer) {
   if (answer.status !== 200) throw new Error(`the floor answered ${answer.status}`);

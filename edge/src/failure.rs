@@ -1,7 +1,8 @@
 //! Requests that fail on purpose, in builds for tests only: what a failure leaves behind can be seen from outside.
 //!
 //! `/fail/worker/HOW` fails in the Worker, `/fail/shard/HOW` in shard 0, which writes a row first. `/fail/shard/rows`
-//! answers how many such rows are stored, `/fail/shard/sockets` how many message streams are open.
+//! answers how many such rows are stored, `/fail/shard/sockets` how many message streams are open, and
+//! `/fail/shard/rows-written` how many rows its run has written, index rows included.
 
 use conclave_sql::{Sql, SqlError, Value};
 use conclave_topiclog::platform::{ObjectName, ObjectPlatform};
@@ -59,6 +60,7 @@ pub(crate) async fn in_object(platform: &DurableObject, method: &str) -> Option<
     };
     match how {
         "rows" => return rows().map(|count| count.to_string().into_bytes()),
+        "rows-written" => return Some(sql.rows_written().to_string().into_bytes()),
         "sockets" => return Some(platform.sockets().len().to_string().into_bytes()),
         "write" => write().ok()?,
         "slow" => timer::delay(1_000).await,
