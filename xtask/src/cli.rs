@@ -208,6 +208,8 @@ pub(crate) enum Family {
     Query,
     /// What both cost with up to a million rows. Takes several minutes.
     Growth,
+    /// Certified posts, recovery and opening, all in one native process.
+    Conversation,
 }
 
 /// `cargo xtask bench`

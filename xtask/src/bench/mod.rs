@@ -5,7 +5,8 @@
 //! - [`page`]: the tables of docs/benchmarks.md.
 //!
 //! A family is a program that writes figures to its standard output, one JSON object a line. Those that need a
-//! deployment are scripts in `bench/`, which start what they measure by this program, as the tests do.
+//! deployment are scripts in `bench/`, which start what they measure by this program, as the tests do; `conversation` is
+//! the bench of its crate.
 
 mod figure;
 mod machine;
@@ -14,7 +15,7 @@ mod page;
 use std::{
     env,
     io::{BufRead as _, BufReader},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use anyhow::Context as _;
@@ -42,7 +43,13 @@ impl Family {
             Self::Publish => "publish",
             Self::Query => "query",
             Self::Growth => "growth",
+            Self::Conversation => "conversation",
         }
+    }
+
+    /// Whether it measures a deployment, started by a script, or is a native program of its own.
+    fn needs_deployment(self) -> bool {
+        self != Self::Conversation
     }
 }
 
@@ -53,7 +60,9 @@ impl Family {
 /// A build, a family or the page fails.
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> anyhow::Result<bool> {
     let tools = Tools::ready(workspace)?;
-    parts::build(workspace, &tools, &[Part::Worker], Options::default())?;
+    if arguments.families.iter().any(|family| family.needs_deployment()) {
+        parts::build(workspace, &tools, &[Part::Worker], Options::default())?;
+    }
     let mut are_met = true;
     for family in &arguments.families {
         let (name, before) = (family.name(), machine::load());
@@ -81,18 +90,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> anyhow::
 fn measure(workspace: &Workspace, tools: &Tools, family: Family, quick: bool) -> anyhow::Result<Vec<Figure>> {
     let name = family.name();
     progress::step(format_args!("bench {name}"));
-    let mut command = tools.node().command();
-    command
-        .current_dir(workspace.root())
-        .env(
-            XTASK_VARIABLE,
-            env::current_exe().context("finding this program")?,
-        )
-        .arg(workspace.path("bench").join(format!("{name}.mjs")))
-        .args(quick.then_some("--quick"))
-        .stdout(Stdio::piped());
-    let mut script = children::start(&mut command)?;
-    let output = script
+    let mut command = if family.needs_deployment() {
+        script(workspace, tools, name)?
+    } else {
+        program(workspace, name)
+    };
+    command.args(quick.then_some("--quick")).stdout(Stdio::piped());
+    let mut running = children::start(&mut command)?;
+    let output = running
         .child()
         .stdout
         .take()
@@ -103,7 +108,32 @@ fn measure(workspace: &Workspace, tools: &Tools, family: Family, quick: bool) ->
         progress::step(&figure);
         figures.push(figure);
     }
-    let status = script.child().wait()?;
+    let status = running.child().wait()?;
     anyhow::ensure!(status.success(), "the script failed ({status})");
     Ok(figures)
+}
+
+/// A family that measures a deployment: `bench/<name>.mjs`.
+fn script(workspace: &Workspace, tools: &Tools, name: &str) -> anyhow::Result<Command> {
+    let mut command = tools.node().command();
+    command
+        .current_dir(workspace.root())
+        .env(
+            XTASK_VARIABLE,
+            env::current_exe().context("finding this program")?,
+        )
+        .arg(workspace.path("bench").join(format!("{name}.mjs")));
+    Ok(command)
+}
+
+/// A family that is a native program: the bench `<name>` of `crates/<name>`, compiled as it is shipped.
+fn program(workspace: &Workspace, name: &str) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(workspace.root())
+        .env("CARGO_TARGET_DIR", workspace.target())
+        .args(["bench", "--quiet", "--package"])
+        .arg(format!("conclave-{name}"))
+        .args(["--bench", name, "--"]);
+    command
 }
