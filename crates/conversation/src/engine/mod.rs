@@ -30,7 +30,7 @@
 //! | `recovery` | how a conversation catches up and re-anchors, behind its own fence |
 //! | `stall` | what a conversation waits for, and whom |
 //! | `outbox` | when an envelope is offered, and what its outcome means |
-//! | `startup`, `stored` | whether a store may be trusted |
+//! | `startup`, `stored`, `stored_evidence` | whether a store may be trusted |
 //! | [`history`] | what an owner may read |
 //! | `holdings` | how much others made the engine hold |
 //!
@@ -60,6 +60,7 @@ mod shared;
 mod stall;
 mod startup;
 mod stored;
+mod stored_evidence;
 mod text;
 pub mod timing;
 mod vote;

@@ -16,8 +16,10 @@
 //! | `request` | what is asked for, when again, and when everyone asked has answered enough |
 //! | `answer` | what a member that asks is given |
 //! | `successor` | which records are staged while the conversation re-anchors |
-//! | `reanchor` | which re-anchor is voted for, completed, adopted |
+//! | `reanchor` | which re-anchor is voted for, and when it is complete |
+//! | `anchor` | what goes with an anchor that is left |
 
+mod anchor;
 mod answer;
 mod reanchor;
 mod request;

@@ -1,25 +1,23 @@
-//! Re-anchoring: which candidate is voted for, when it is complete, and what adopting another's means.
+//! Re-anchoring: which candidate is voted for, which votes count for it, and when it is complete.
 
 use conclave_harness::{AgentId, RouterInstanceId};
 
 use super::Run;
 use crate::certificates::{CertificateRule, Merge, SignerMap, Subject, VerifiedEvidence};
-use crate::engine::conversation::{Conversation, foundation};
+use crate::engine::conversation::Conversation;
 use crate::engine::draft::Draft;
 use crate::engine::error::Fatal;
 use crate::engine::ignored::Ignored;
 use crate::engine::shared::Shared;
-use crate::engine::text::{canonical, message_text, utf8};
+use crate::engine::text::{canonical, message_text};
 use crate::store::Transition;
-use crate::store::rows::{AnchorRow, EvidenceKind, EvidenceRow, ReanchorRow};
-use crate::store::transition::{
-    AdoptReanchor, CompleteReanchor, HeadLock, LeaveAnchor, MergeEvidence, RestartEmpty, StageReanchor,
-};
+use crate::store::rows::{EvidenceKind, EvidenceRow, ReanchorRow};
+use crate::store::transition::{HeadLock, MergeEvidence, StageReanchor};
 use crate::values::{
-    ClosedValue, CompletedReanchor, DirectPacket, EvidenceStatement, ReanchorBody, ReanchorBodyKind,
-    ReanchorVoteKind, ReanchorVoteStatement, RouterAnchor,
+    CompletedReanchor, EvidenceStatement, ReanchorBody, ReanchorBodyKind, ReanchorVoteKind,
+    ReanchorVoteStatement,
 };
-use crate::verification::{VerifiedCertifiedRecord, VerifiedCompletedReanchor, VerifiedRouterAnchor};
+use crate::verification::VerifiedCompletedReanchor;
 
 /// A candidate the local agent staged away from the current anchor, with the votes kept for it.
 #[derive(Clone, Debug)]
@@ -179,7 +177,7 @@ impl Conversation {
         }));
     }
 
-    fn head_lock(&self) -> Option<HeadLock> {
+    pub(super) fn head_lock(&self) -> Option<HeadLock> {
         self.locked_fold().map(|fold| HeadLock {
             action_hash: fold.record.action_hash().to_string(),
             record_hash: fold.record.hash().to_string(),
@@ -255,7 +253,7 @@ impl Conversation {
         Ok(())
     }
 
-    fn ask_for(&mut self, member: AgentId, shared: &mut Shared, draft: &mut Draft<'_>) {
+    pub(super) fn ask_for(&mut self, member: AgentId, shared: &mut Shared, draft: &mut Draft<'_>) {
         // While a question is open its answer is on its way, or the next retry's is.
         let prompts = |run: &mut Run| (run.is_ready() || run.paused) && run.prompted.insert(member);
         if self.run_mut().is_some_and(prompts) {
@@ -307,132 +305,5 @@ impl Conversation {
         self.leave_anchor(completed, false, draft);
         self.relay(shared, draft);
         self.recovered(shared, draft);
-    }
-
-    /// A member's completed re-anchor, by relay.
-    pub(super) fn on_completed_reanchor(
-        &mut self,
-        sender: AgentId,
-        value: CompletedReanchor,
-        shared: &mut Shared,
-        draft: &mut Draft<'_>,
-    ) -> Result<(), Ignored> {
-        if self.chain.anchor(&value.anchor_hash).is_some() {
-            return Err(Ignored::Duplicate);
-        }
-        let completed = VerifiedCompletedReanchor::verify(value, &self.membership, &mut shared.memory)?;
-        if self.is_here(completed.body()) {
-            return self.adopt(completed, shared, draft);
-        }
-        // It may fit once what it follows is there.
-        self.ask_for(sender, shared, draft);
-        Ok(())
-    }
-
-    /// Adopts a completed re-anchor at the position, and catches up from the new anchor before anything else.
-    pub(super) fn adopt(
-        &mut self,
-        completed: VerifiedCompletedReanchor,
-        shared: &mut Shared,
-        draft: &mut Draft<'_>,
-    ) -> Result<(), Ignored> {
-        if !self.is_here(completed.body()) {
-            return Err(Ignored::NotGapFree);
-        }
-        self.leave_anchor(completed, true, draft);
-        self.move_on(shared, draft);
-        Ok(())
-    }
-
-    /// Makes a completed re-anchor the current anchor. Whatever was locked, staged or voted away from the old one goes.
-    fn leave_anchor(&mut self, completed: VerifiedCompletedReanchor, adopted: bool, draft: &mut Draft<'_>) {
-        let body = completed.body();
-        let row = reanchor_row(body, Some(completed.value()));
-        let anchor_row = AnchorRow {
-            conversation_id: row.conversation_id.clone(),
-            anchor_hash: row.anchor_hash.clone(),
-            position: self.chain.anchors().len() as u64,
-            previous_anchor_hash: Some(row.previous_anchor_hash.clone()),
-            selected_record_hash: Some(row.selected_record_hash.clone()),
-            canonical_anchor: utf8(RouterAnchor::from(completed.value().clone()).encode()),
-        };
-        let leave = LeaveAnchor {
-            reanchor: row,
-            anchor: anchor_row,
-            released: self.head_lock(),
-        };
-        draft.commit(if adopted {
-            Transition::AdoptReanchor(AdoptReanchor(leave))
-        } else {
-            Transition::CompleteReanchor(CompleteReanchor(leave))
-        });
-        if let Some(locked) = self.locked.take() {
-            self.folds.remove(&locked);
-        }
-        self.close_proposal(draft);
-        self.candidates.clear();
-        self.anchor = VerifiedRouterAnchor::from(completed);
-        self.chain.push_anchor(self.anchor.clone());
-        if let Some(run) = self.run_mut() {
-            run.left_anchor = true;
-        }
-    }
-
-    /// Sends the current anchor's completed re-anchor.
-    fn relay(&self, shared: &mut Shared, draft: &mut Draft<'_>) {
-        if let RouterAnchor::Completed(completed) = self.anchor.value() {
-            let packet: DirectPacket = (**completed).clone().into();
-            shared.enqueue(&self.membership, &packet.encode(), Vec::new(), None, draft);
-        }
-    }
-
-    /// A conversation without a record begins again under the new instance. Its posts are proposed again.
-    fn restart_empty(&mut self, instance: RouterInstanceId, shared: &mut Shared, draft: &mut Draft<'_>) {
-        let body = self.membership.genesis_anchor(instance);
-        let verified = VerifiedRouterAnchor::verify(body.into(), &self.membership, &mut shared.memory);
-        let Ok(anchor) = verified else {
-            return shared.fail(Fatal::OwnValue(
-                "an own genesis anchor does not verify".to_owned(),
-            ));
-        };
-        self.found_again(anchor, draft);
-        self.recovered(shared, draft);
-    }
-
-    /// A certified GENESIS of another anchor than the one this empty conversation has: the anchor becomes the GENESIS's.
-    ///
-    /// Every member signed it, the local agent among them, so no other GENESIS can be certified.
-    pub(in crate::engine) fn take_foundation(
-        &mut self,
-        genesis: &VerifiedCertifiedRecord,
-        draft: &mut Draft<'_>,
-    ) {
-        let RouterAnchor::Genesis(_) = genesis.action_certified().anchor() else {
-            return;
-        };
-        if self.head.is_some() || genesis.record().anchor_hash() == self.anchor.hash() {
-            return;
-        }
-        let anchor = genesis.action_certified().verified_anchor();
-        self.found_again(anchor, draft);
-    }
-
-    /// Replaces the genesis anchor of an empty conversation, and everything that was kept under it.
-    fn found_again(&mut self, anchor: VerifiedRouterAnchor, draft: &mut Draft<'_>) {
-        let (before, after) = (
-            foundation(&self.membership, &self.anchor),
-            foundation(&self.membership, &anchor),
-        );
-        draft.commit(Transition::RestartEmpty(RestartEmpty {
-            membership: before.membership,
-            expected: before.anchor,
-            anchor: after.anchor,
-        }));
-        self.close_proposal(draft);
-        self.folds.clear();
-        self.locked = None;
-        self.candidates.clear();
-        self.chain = crate::engine::chain::Chain::new(anchor.clone());
-        self.anchor = anchor;
     }
 }

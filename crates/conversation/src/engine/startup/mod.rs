@@ -23,10 +23,8 @@ use crate::engine::input::Context;
 use crate::engine::recovery::{Candidate, reanchor_row};
 use crate::engine::run::{Engine, Resume};
 use crate::engine::shared::Shared;
-use crate::engine::stored::{
-    Foundations, Trust, column, corrupt, held, load_reanchor_votes, load_record, load_signatures, load_votes,
-    require, surplus,
-};
+use crate::engine::stored::{Foundations, Trust, column, corrupt, held, load_record, require, surplus};
+use crate::engine::stored_evidence::{load_reanchor_votes, load_signatures, load_votes};
 use crate::engine::text::utf8;
 use crate::store::rows::{
     ConversationStateRow, IdentityBindingRow, ObligationRow, PostIntentRow, ProposalLockRow, ReanchorRow,
