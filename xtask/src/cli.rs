@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    bench, children, dev, doctor, parts, requirements, sim, test, tools::Tools, workspace::Workspace,
+    bench, children, dev, doctor, fuzz, parts, requirements, sim, test, tools::Tools, workspace::Workspace,
 };
 
 /// Builds, runs and tests Conclave. Start with `cargo xtask dev`.
@@ -21,6 +21,7 @@ use crate::{
         cargo xtask test unit            run only what needs neither a runtime nor a browser\n  \
         cargo xtask bench publish        measure what a publish costs\n  \
         cargo xtask sim backend          look for faults under faults, seed by seed\n  \
+        cargo xtask fuzz                 look for bytes that break a decoder\n  \
         cargo xtask doctor               say what this machine has and lacks\n\n\
         What is missing (the wasm target, Node, npm packages) is installed on the way, from package registries only, and\n\
         kept below node_modules/ and target/. Progress goes to standard error."
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Sim(SimArguments),
     /// Measure, beside the floor that each figure is compared with, and write docs/benchmarks.md.
     Bench(BenchArguments),
+    /// Look for bytes that break a decoder.
+    Fuzz(FuzzArguments),
     /// Say what this machine has and lacks, and how a running deployment is.
     Doctor(DoctorArguments),
     /// Become another program that ends with the one that started it.
@@ -210,6 +213,8 @@ pub(crate) enum Family {
     Growth,
     /// Certified posts, recovery and opening, all in one native process.
     Conversation,
+    /// Judging messages, key packages and identity updates, in WebAssembly.
+    Verification,
 }
 
 /// `cargo xtask bench`
@@ -225,6 +230,29 @@ pub(crate) struct BenchArguments {
     /// Measure briefly and write nothing.
     #[arg(long)]
     pub(crate) quick: bool,
+}
+
+/// `cargo xtask fuzz`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask fuzz                                        every decoder for a minute each\n  \
+    cargo xtask fuzz publish_request --seconds 600          one of them, for longer\n  \
+    cargo xtask fuzz publish_request --replay FILE          one input again\n  \
+    cargo xtask fuzz --keep                                 take what was found into fuzz/corpus\n\n\
+    The tests replay fuzz/corpus without any of this. A C++ compiler is needed, for libFuzzer.")]
+pub(crate) struct FuzzArguments {
+    /// The targets, by the names of the files in fuzz/fuzz_targets [default: all].
+    #[arg(value_name = "TARGET")]
+    pub(crate) targets: Vec<String>,
+    /// How long each target runs, in seconds.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) seconds: u32,
+    /// Run one input and no other.
+    #[arg(long, value_name = "FILE", conflicts_with = "keep")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Look for nothing; add what was found earlier and reaches something new to the committed corpus.
+    #[arg(long)]
+    pub(crate) keep: bool,
 }
 
 /// `cargo xtask doctor`
@@ -281,6 +309,11 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Bench(arguments) => {
             if !bench::run(&workspace, &arguments)? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Fuzz(arguments) => {
+            if !fuzz::run(&workspace, &arguments)? {
                 return Ok(ExitCode::FAILURE);
             }
         }

@@ -11,6 +11,7 @@ mod cli;
 mod client_build;
 mod dev;
 mod doctor;
+mod fuzz;
 mod parts;
 mod progress;
 mod requirements;

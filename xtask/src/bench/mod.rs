@@ -6,7 +6,7 @@
 //!
 //! A family is a program that writes figures to its standard output, one JSON object a line. Those that need a
 //! deployment are scripts in `bench/`, which start what they measure by this program, as the tests do; `conversation` is
-//! the bench of its crate.
+//! the bench of its crate, and `verification` a script that runs a WebAssembly module.
 
 mod figure;
 mod machine;
@@ -15,6 +15,7 @@ mod page;
 use std::{
     env,
     io::{BufRead as _, BufReader},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -26,12 +27,15 @@ use crate::{
     cli::{BenchArguments, Family, Part},
     parts::{self, Options},
     progress,
-    tools::Tools,
+    tools::{Tools, WASM_TARGET},
     workspace::Workspace,
 };
 
 /// Names this program to the scripts, which start deployments with it.
 const XTASK_VARIABLE: &str = "CONCLAVE_XTASK";
+
+/// Names the module of `conclave-figures` to its script.
+const FIGURES_VARIABLE: &str = "CONCLAVE_FIGURES";
 
 /// The page the figures are written to.
 const PAGE: &str = "docs/benchmarks.md";
@@ -43,13 +47,14 @@ impl Family {
             Self::Publish => "publish",
             Self::Query => "query",
             Self::Growth => "growth",
+            Self::Verification => "verification",
             Self::Conversation => "conversation",
         }
     }
 
-    /// Whether it measures a deployment, started by a script, or is a native program of its own.
+    /// Whether it measures a deployment.
     fn needs_deployment(self) -> bool {
-        self != Self::Conversation
+        !matches!(self, Self::Conversation | Self::Verification)
     }
 }
 
@@ -90,10 +95,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> anyhow::
 fn measure(workspace: &Workspace, tools: &Tools, family: Family, quick: bool) -> anyhow::Result<Vec<Figure>> {
     let name = family.name();
     progress::step(format_args!("bench {name}"));
-    let mut command = if family.needs_deployment() {
-        script(workspace, tools, name)?
-    } else {
-        program(workspace, name)
+    let mut command = match family {
+        Family::Conversation => program(workspace, name),
+        Family::Verification => {
+            let mut command = script(workspace, tools, name)?;
+            command.env(FIGURES_VARIABLE, build_figures(workspace)?);
+            command
+        }
+        Family::Publish | Family::Query | Family::Growth => script(workspace, tools, name)?,
     };
     command.args(quick.then_some("--quick")).stdout(Stdio::piped());
     let mut running = children::start(&mut command)?;
@@ -136,4 +145,26 @@ fn program(workspace: &Workspace, name: &str) -> Command {
         .arg(format!("conclave-{name}"))
         .args(["--bench", name, "--"]);
     command
+}
+
+/// Compiles `conclave-figures` as the Worker is compiled, and says where the module is.
+fn build_figures(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(workspace.root())
+        .env("CARGO_TARGET_DIR", workspace.target())
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--lib",
+            "--package",
+            "conclave-figures",
+        ])
+        .args(["--target", WASM_TARGET]);
+    children::run("cargo build of conclave-figures", &mut command)?;
+    Ok(workspace
+        .target()
+        .join(WASM_TARGET)
+        .join("release/conclave_figures.wasm"))
 }
