@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use conclave_conversation::binding::{ConversationTopic, WelcomeTopic, parse_outer_message};
+use conclave_conversation::binding::{Attendance, ConversationTopic, WelcomeTopic, parse_outer_message};
 use conclave_conversation::engine::{
     Context, Delivered, Effect, Engine, Feed, Input, ReadId, SendOutcome, SendRequest, Step, TimerId,
     Transmit,
@@ -68,6 +68,7 @@ pub(super) struct Driver {
     pub(super) local_id: AgentId,
     pub(super) local_key: PublicKey,
     pub(super) pending: Pending,
+    pub(super) attendance: Attendance,
 }
 
 /// Whether the loop goes on.
@@ -146,6 +147,9 @@ impl Driver {
                 }
                 _ => Step::default(),
             },
+            Message::Feed(FeedEvent::Refused { detail }) => {
+                return Err(Failure::new(Operation::Listen, "transport-failed", detail));
+            }
             Message::Feed(event) => self.take_feed(event),
             Message::Invitation(Looked::Up(input)) => self.handle(input),
             Message::Invitation(Looked::Failed(failure)) | Message::Ended(failure) => return Err(failure),
@@ -177,7 +181,7 @@ impl Driver {
         Ok((step, Next::GoOn))
     }
 
-    fn handle(&mut self, input: Input) -> Step {
+    pub(super) fn handle(&mut self, input: Input) -> Step {
         let context = Context {
             now_ms: timer::now_ms(),
             randomness: &mut BrowserRandomness,
@@ -190,14 +194,18 @@ impl Driver {
             FeedEvent::Online { router_instance_id } => {
                 self.observer
                     .tell_progress(&json!({ "kind": "connection", "state": "online" }));
-                self.handle(Input::RouterInstance { router_instance_id })
+                let mut step = self.handle(Input::RouterInstance { router_instance_id });
+                self.attend(&mut step);
+                step
             }
-            FeedEvent::Offline { detail } => {
+            FeedEvent::Offline { detail } | FeedEvent::Refused { detail } => {
+                self.follow();
                 self.observer
                     .tell_progress(&json!({ "kind": "connection", "state": "offline", "detail": detail }));
                 Step::default()
             }
             FeedEvent::Envelopes(envelopes) => {
+                self.follow();
                 let mut all = Step::default();
                 for envelope in envelopes {
                     let step = self.take_envelope(envelope);
@@ -214,6 +222,7 @@ impl Driver {
             self.invitations.send(envelope);
             return Step::default();
         };
+        self.learn_retention(&envelope);
         let topic = ConversationTopic::of(&conversation_id);
         let message = envelope
             .payload

@@ -9,6 +9,7 @@
 //! [`driver`] is the only one that touches the engine, and it takes one message after another; nothing here holds a lock.
 //! May depend on: the engine, `store`, `transport`, `platform`, `failure`.
 
+mod attendance;
 mod deliveries;
 mod driver;
 mod handle;

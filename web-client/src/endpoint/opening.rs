@@ -2,9 +2,11 @@
 
 use std::rc::Rc;
 
+use conclave_conversation::binding::Attendance;
 use conclave_conversation::engine::{Context, Engine, Local, OpenError};
 use conclave_harness::AgentName;
 
+use super::attendance::ATTENDANCE;
 use super::driver::{Driver, Message, watch_store};
 use super::handle::{Handle, Shared};
 use super::identity::Identity;
@@ -79,6 +81,7 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
         held.find(|membership| membership.conversation_id() == id)
     });
     let shared = Rc::new(Shared::new(tracker, open_posts));
+    let attendance = store.local(ATTENDANCE).await?.unwrap_or_default();
     let mut driver = Driver {
         engine,
         store: Rc::clone(&store),
@@ -87,11 +90,12 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
         observer: Rc::new(observer),
         scope: Scope::default(),
         inbox: inbox.clone(),
-        feed,
+        feed: feed.clone(),
         invitations,
         local_id: identity.card.agent_id(),
         local_key: identity.card.public_key(),
         pending: Pending::default(),
+        attendance: Attendance::decode(&attendance),
     };
     driver.carry_out(step).await?;
 
@@ -109,7 +113,13 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
         .spawn(Box::pin(run_feed(deployment, feed_commands, tell_feed)));
     let tell_invitation = tell.clone();
     let tell_invitation = move |looked| tell_invitation(Message::Invitation(looked));
-    let invitations = run_invitations(Rc::clone(&registry), invitation_envelopes, tell_invitation);
+    let invitations = run_invitations(
+        Rc::clone(&registry),
+        identity.card.public_key(),
+        feed,
+        invitation_envelopes,
+        tell_invitation,
+    );
     driver.scope.spawn(Box::pin(invitations));
     if !identity.is_new {
         let registry = Rc::clone(&registry);

@@ -12,7 +12,7 @@ const DOUBLINGS_MAX: u32 = 6;
 /// Delays that double from 100 ms to 5 s, each spread by a fifth to either side so that clients do not come in step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BackOff {
-    failures: u32,
+    pub(super) failures: u32,
 }
 
 impl BackOff {
@@ -23,6 +23,11 @@ impl BackOff {
             .min(LONGEST);
         self.failures = self.failures.saturating_add(1);
         delay.mul_f64(0.8 + 0.4 * draw)
+    }
+
+    /// How many attempts failed in a row before the next delay is asked for.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
     }
 
     /// An attempt succeeded.

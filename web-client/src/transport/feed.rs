@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conclave_conversation::engine::Feed;
-use conclave_grpc_web::Status;
+use conclave_grpc_web::{Code, Status};
 use conclave_harness::RouterInstanceId;
 use conclave_proto::conclave::router::v1::{GetInstanceRequest, router_service::GetInstance};
 use conclave_proto::xmtp::backend::v1::{
@@ -27,6 +27,9 @@ use crate::short_map::ShortMap;
 const SILENCE_BEFORE_START: Duration = Duration::from_secs(30);
 /// A stream is given up after this many signs of life that did not come.
 const KEEPALIVES_MISSED_MAX: u32 = 3;
+
+/// Passing failures in a row that nobody is told of.
+const BLIPS_MAX: u32 = 3;
 
 /// What the endpoint asks of its feed.
 #[derive(Debug)]
@@ -58,6 +61,10 @@ pub(crate) struct FeedEnvelope {
     pub(crate) position: u64,
     /// The Router instance whose order the place counts in.
     pub(crate) router_instance_id: RouterInstanceId,
+    /// The reading that brought it. A feed that is given up and read again gets a greater one.
+    pub(crate) reading: u64,
+    /// When the backend took it, and up to when it is kept, in nanoseconds (0: without end).
+    pub(crate) kept: (u64, u64),
     /// What it carries; nothing when it is not what its topic's kind carries.
     pub(crate) payload: Option<Bytes>,
 }
@@ -70,8 +77,13 @@ pub(crate) enum FeedEvent {
         /// Its instance.
         router_instance_id: RouterInstanceId,
     },
-    /// The connection was lost, or could not be made. The feed tries again by itself.
+    /// The connection was lost, or could not be made, and was not there again soon. The feed tries again by itself.
     Offline {
+        /// Why.
+        detail: String,
+    },
+    /// The deployment refuses to be read, and trying again would not help. The feed has ended.
+    Refused {
         /// Why.
         detail: String,
     },
@@ -91,9 +103,12 @@ pub(crate) async fn run_feed(
             Ended::Closed => return,
             Ended::Replanned => {}
             Ended::Failed(error) => {
-                tell(FeedEvent::Offline {
-                    detail: error.to_string(),
-                });
+                let detail = error.to_string();
+                match judge(&error, &back_off) {
+                    Verdict::Blip => {}
+                    Verdict::Outage => tell(FeedEvent::Offline { detail }),
+                    Verdict::Refusal => return tell(FeedEvent::Refused { detail }),
+                }
                 let mut delay = Delay::new(back_off.next_delay(chance::unit_interval()));
                 loop {
                     match select(pin!(commands.next()), &mut delay).await {
@@ -104,6 +119,32 @@ pub(crate) async fn run_feed(
                 }
             }
         }
+    }
+}
+
+/// What a failed reading means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It is tried again before anyone hears of it.
+    Blip,
+    /// It is tried again, and whoever watches is told.
+    Outage,
+    /// It is not tried again.
+    Refusal,
+}
+
+/// Judges a failed reading. `back_off` tells how many failed before it in a row.
+fn judge(error: &CallError, back_off: &BackOff) -> Verdict {
+    let is_refused = matches!(
+        error.status.code,
+        Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented
+    );
+    if error.is_stated && is_refused {
+        Verdict::Refusal
+    } else if error.is_transient() && back_off.failures() < BLIPS_MAX {
+        Verdict::Blip
+    } else {
+        Verdict::Outage
     }
 }
 
@@ -226,12 +267,16 @@ struct Plan {
     instance: Option<RouterInstanceId>,
     /// By topic.
     feeds: ShortMap<Vec<u8>, Place>,
+    /// Feeds ever added.
+    added: u64,
 }
 
 #[derive(Debug)]
 struct Place {
     feed: Feed,
     after: u64,
+    /// Number of its adding.
+    reading: u64,
 }
 
 impl Plan {
@@ -240,7 +285,9 @@ impl Plan {
         match command {
             FeedCommand::Watch { topic, .. } if self.feeds.get(&topic).is_some() => false,
             FeedCommand::Watch { feed, topic, after } => {
-                self.feeds.insert(topic, Place { feed, after });
+                self.added += 1;
+                let reading = self.added;
+                self.feeds.insert(topic, Place { feed, after, reading });
                 true
             }
             FeedCommand::Unwatch { feed } => {
@@ -297,6 +344,8 @@ impl Plan {
         place.after = position;
         let payload = envelope.envelope.and_then(|envelope| envelope.payload);
         Some(FeedEnvelope {
+            kept: (meta.server_ns, meta.expiry_ns),
+            reading: place.reading,
             feed: place.feed,
             position,
             router_instance_id: instance,

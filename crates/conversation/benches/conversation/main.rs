@@ -50,11 +50,11 @@ fn main() {
     } else {
         FULL
     };
+    measure_recovery(sizes.recovered);
+    measure_open(sizes.opened, sizes.turns);
     for (members, posts) in sizes.posts {
         measure_posts(members, posts, sizes.turns);
     }
-    measure_recovery(sizes.recovered);
-    measure_open(sizes.opened, sizes.turns);
 }
 
 fn measure_posts(members: usize, posts: usize, turns: usize) {
