@@ -4,10 +4,17 @@ use std::{cell::Cell, path::Path};
 
 use rusqlite::{
     Connection, ErrorCode,
+    backup::{Backup, StepResult},
     types::{ToSqlOutput, ValueRef},
 };
 
 use crate::{Integer, Row, Sql, SqlError, Value};
+
+/// What a backup takes to mean everything at once.
+const ALL_PAGES: i32 = -1;
+
+/// Statements kept prepared: more than one object has.
+const PREPARED_STATEMENTS: usize = 128;
 
 /// An SQLite database, in memory or in a file.
 #[derive(Debug)]
@@ -34,7 +41,25 @@ impl Database {
         Connection::open(path).map(Self::over).map_err(from_sqlite)
     }
 
+    /// A database in memory that holds what this one does. Not within a transaction.
+    ///
+    /// # Errors
+    /// When SQLite cannot allocate one, or a transaction is open.
+    pub fn copy(&self) -> Result<Self, SqlError> {
+        let mut connection = Connection::open_in_memory().map_err(from_sqlite)?;
+        let copied = Backup::new(&self.connection, &mut connection)
+            .and_then(|backup| backup.step(ALL_PAGES))
+            .map_err(from_sqlite)?;
+        match copied {
+            StepResult::Done => Ok(Self::over(connection)),
+            other => Err(SqlError::Database {
+                message: format!("the database cannot be copied now: {other:?}"),
+            }),
+        }
+    }
+
     fn over(connection: Connection) -> Self {
+        connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
         Self {
             connection,
             depth: Cell::new(0),
@@ -43,7 +68,8 @@ impl Database {
     }
 
     fn control(&self, statement: &str) -> Result<(), SqlError> {
-        self.connection.execute_batch(statement).map_err(from_sqlite)
+        let mut prepared = self.connection.prepare_cached(statement).map_err(from_sqlite)?;
+        prepared.execute([]).map(drop).map_err(from_sqlite)
     }
 }
 
@@ -81,7 +107,8 @@ impl Sql for Database {
                 Ok(value)
             }
             Err(error) => {
-                self.control(&format!("ROLLBACK TO nested_{depth}; RELEASE nested_{depth}"))?;
+                self.control(&format!("ROLLBACK TO nested_{depth}"))?;
+                self.control(&format!("RELEASE nested_{depth}"))?;
                 Err(error)
             }
         }

@@ -344,6 +344,7 @@ impl Object {
         };
         world.note(format!("{:?} is succeeded", self.name));
         self.close_sockets();
+        run.view.detach();
         let lasts_ms = world.random.between(0, 5_000);
         let (object, ending) = (Rc::clone(self), Rc::clone(world));
         if object.open(world).is_err() {

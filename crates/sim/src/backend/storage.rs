@@ -1,8 +1,8 @@
 //! SQLite as an object sees it, with the semantics of a crash: what was not made durable is gone.
 //!
-//! The [`Disk`] is the list of statements that are durable. A run of the object works on a [`View`]: a database made from
-//! the disk, and the statements it ran since. A crash drops the view; a run that has a successor cannot make anything
-//! durable any more. Depends on `sql` alone.
+//! The [`Disk`] is a database with a savepoint at what is durable. A run of the object works above it through a [`View`],
+//! which remembers the statements it ran since. A crash rolls back to the savepoint; a run that gets a successor goes on
+//! with a copy, and cannot make anything durable any more. Depends on `sql` alone.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,7 +11,7 @@ use std::{
 
 use conclave_sql::{Row, Sql, SqlError, Value, native::Database};
 
-/// One durable change.
+/// One change.
 #[derive(Clone, Debug)]
 enum Change {
     Statement { text: Rc<str>, parameters: Vec<Value> },
@@ -19,12 +19,33 @@ enum Change {
 }
 
 /// What survives.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Disk {
-    changes: RefCell<Vec<Change>>,
+    /// What is durable below the savepoint, what the owner wrote since above it.
+    database: Rc<Database>,
     alarm_ms: Cell<Option<u64>>,
     /// The only run that may write.
     owner: Cell<u64>,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        let database = Database::in_memory().expect("a database in memory");
+        command(&database, SAVE);
+        Self {
+            database: Rc::new(database),
+            alarm_ms: Cell::default(),
+            owner: Cell::default(),
+        }
+    }
+}
+
+const SAVE: &str = "SAVEPOINT durable";
+const ROLL_BACK: &str = "ROLLBACK TO durable";
+const RELEASE: &str = "RELEASE durable";
+
+fn command(database: &Database, statement: &str) {
+    database.execute(statement, &[]).expect("a transaction command");
 }
 
 impl Disk {
@@ -38,24 +59,14 @@ impl Disk {
         self.alarm_ms.set(None);
     }
 
-    /// Begins a run: whatever ran before can write no more.
+    /// Begins a run: whatever ran before can write no more. If it still runs, it must have been detached.
     pub(super) fn begin_run(self: &Rc<Self>, steps: Rc<dyn Fn() -> u64>) -> View {
         self.owner.set(self.owner.get() + 1);
-        let database = Database::in_memory().expect("a database in memory");
-        let run = || -> Result<(), SqlError> {
-            database.execute("BEGIN", &[])?;
-            for change in self.changes.borrow().iter() {
-                if let Change::Statement { text, parameters } = change {
-                    database.execute(text, parameters)?;
-                }
-            }
-            database.execute("COMMIT", &[])
-        };
-        run().expect("what ran once runs again");
+        command(&self.database, ROLL_BACK);
         View {
             disk: Rc::clone(self),
             run: self.owner.get(),
-            database,
+            database: RefCell::new(Rc::clone(&self.database)),
             pending: RefCell::default(),
             written: Cell::new(0),
             alarm_ms: Cell::new(self.alarm_ms.get()),
@@ -63,11 +74,26 @@ impl Disk {
         }
     }
 
-    fn keep(&self, change: Change) {
+    /// What the owner wrote is durable from here on.
+    fn keep(&self) {
+        command(&self.database, RELEASE);
+        command(&self.database, SAVE);
+    }
+
+    fn keep_alarm(&self, change: &Change) {
         if let Change::Alarm(at_ms) = change {
-            self.alarm_ms.set(at_ms);
-        } else {
-            self.changes.borrow_mut().push(change);
+            self.alarm_ms.set(*at_ms);
+        }
+    }
+}
+
+/// Runs again what ran before on the same rows.
+fn replay<'a>(database: &Database, changes: impl Iterator<Item = &'a Change>) {
+    for change in changes {
+        if let Change::Statement { text, parameters } = change {
+            database
+                .execute(text, parameters)
+                .expect("what ran once runs again");
         }
     }
 }
@@ -76,7 +102,7 @@ impl Disk {
 pub(super) struct View {
     disk: Rc<Disk>,
     run: u64,
-    database: Database,
+    database: RefCell<Rc<Database>>,
     /// Not yet durable, each with the turn that wrote it.
     pending: RefCell<Vec<(u64, Change)>>,
     written: Cell<u64>,
@@ -101,8 +127,9 @@ impl View {
             return false;
         }
         for (_, change) in self.pending.take() {
-            self.disk.keep(change);
+            self.disk.keep_alarm(&change);
         }
+        self.disk.keep();
         true
     }
 
@@ -122,9 +149,23 @@ impl View {
             let lost = turns.get(kept).copied().unwrap_or(u64::MAX);
             pending.retain(|(turn, _)| *turn < lost);
         }
-        for (_, change) in pending {
-            self.disk.keep(change);
-        }
+        let kept = || pending.iter().map(|(_, change)| change);
+        command(&self.disk.database, ROLL_BACK);
+        replay(&self.disk.database, kept());
+        self.disk.keep();
+        kept().for_each(|change| self.disk.keep_alarm(change));
+    }
+
+    /// Goes on beside a successor, on a copy of what it sees.
+    pub(super) fn detach(&self) {
+        let shared = &self.disk.database;
+        command(shared, ROLL_BACK);
+        command(shared, RELEASE);
+        let copy = shared.copy().expect("a copy of a database in memory");
+        command(shared, SAVE);
+        let pending = self.pending.borrow();
+        replay(&copy, pending.iter().map(|(_, change)| change));
+        self.database.replace(Rc::new(copy));
     }
 
     /// Asks for an alarm, unless one is set for earlier. A write like any other.
@@ -157,7 +198,7 @@ impl Sql for View {
             statement.len() <= 100_000,
             "a Durable Object takes at most 100 KB of SQL"
         );
-        let rows = self.database.query(statement, parameters)?;
+        let rows = self.database.borrow().query(statement, parameters)?;
         if !statement.starts_with("SELECT") && !statement.starts_with("EXPLAIN") {
             self.push(Change::Statement {
                 text: statement.into(),
@@ -169,7 +210,8 @@ impl Sql for View {
 
     fn transaction<T, E: From<SqlError>>(&self, body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let (before, written) = (self.pending.borrow().len(), self.written.get());
-        let outcome = self.database.transaction(body);
+        let database = Rc::clone(&self.database.borrow());
+        let outcome = database.transaction(body);
         if outcome.is_err() {
             self.pending.borrow_mut().truncate(before);
             self.written.set(written);
@@ -178,6 +220,6 @@ impl Sql for View {
     }
 
     fn rows_written(&self) -> u64 {
-        self.database.rows_written()
+        self.database.borrow().rows_written()
     }
 }
