@@ -122,9 +122,7 @@ impl Allocator {
         if request.count > ALLOCATION_COUNT_MAX {
             return Err(Status::internal("an allocation asks for too many ids"));
         }
-        if report.epoch > self.epoch {
-            return Err(Status::unavailable("this Sequencer has a successor"));
-        }
+        self.check_epoch(report)?;
         let holder = self.holder(report.shard)?;
         if report.incarnation < holder.incarnation {
             let later_incarnation = Some(holder.incarnation);
@@ -155,6 +153,7 @@ impl Allocator {
     /// Takes in what a shard answered when it was asked. A report that a later one or an allocation call has overtaken
     /// changes nothing: it could list ids that are closed by now.
     pub(crate) fn hear(&mut self, report: &ShardReport) -> Result<(), Status> {
+        self.check_epoch(report)?;
         let epoch = self.epoch;
         let holder = self.holder(report.shard)?;
         if (report.incarnation, report.revision) < (holder.incarnation, holder.revision) {
@@ -202,6 +201,16 @@ impl Allocator {
         );
         self.boundary = self.boundary.max(computed);
         Some(self.boundary)
+    }
+
+    /// A shard that knows a later epoch has ids of it, and others may have lower ones: nothing follows from it here. One
+    /// that restarted has forgotten the epoch, and may still hold ids that only a successor can have handed out.
+    fn check_epoch(&self, report: &ShardReport) -> Result<(), Status> {
+        let is_later = |range: &IdRange| range.last >= self.next;
+        match report.epoch > self.epoch || report.open.iter().any(is_later) {
+            true => Err(Status::unavailable("this Sequencer has a successor")),
+            false => Ok(()),
+        }
     }
 
     fn holder(&mut self, shard: u32) -> Result<&mut Holder, Status> {

@@ -140,6 +140,42 @@ fn a_sequencer_with_a_successor_hands_out_nothing() {
 
 // API-203
 #[test]
+fn a_sequencer_with_a_successor_computes_nothing_from_what_the_successor_handed_out() {
+    let database = database();
+    let mut allocator = open(&database);
+    hear_both(&mut allocator);
+    assert_eq!(first(&mut allocator, &database, report(0, 1, 1, 1), 4), 1);
+    let mut successor = open(&database);
+    let lower = first(&mut successor, &database, report(1, 1, 1, 2), 1);
+    let upper = first(&mut successor, &database, report(0, 1, 2, 2), 1);
+    assert!(
+        lower < upper,
+        "the successor has a lower id open at the other shard"
+    );
+    let range = IdRange {
+        first: upper,
+        last: upper,
+    };
+    let later = ShardReport {
+        settled: true,
+        open: vec![range],
+        ..report(0, 1, 2, 2)
+    };
+    // A restarted shard does not remember the epoch of what it still holds.
+    let restarted = ShardReport {
+        open: vec![range],
+        ..report(0, 2, 1, 1)
+    };
+    for report in [later, restarted] {
+        let refusal = allocator.hear(&report).expect_err("it has a successor");
+        assert_eq!(refusal.code, Code::Unavailable);
+        assert!(allocator.allocate(&database, &request(report, 1)).is_err());
+        assert_eq!(allocator.boundary(), Some(0));
+    }
+}
+
+// API-203
+#[test]
 fn the_boundary_follows_the_lowest_open_id() {
     let database = database();
     let mut allocator = open(&database);

@@ -142,6 +142,7 @@ impl<P: ObjectPlatform> Shard<P> {
     async fn dispatch(self: &Rc<Self>, method: &str, request: &[u8]) -> Result<Encoded, Status> {
         self.commit.check()?;
         self.recover_at_first_touch();
+        self.keep_armed();
         match method {
             "store" => self.store(request).await.map(|response| Encoded::of(&response)),
             "page" => self.page(request).await.map(|response| Encoded::of(&response)),

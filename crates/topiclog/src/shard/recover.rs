@@ -81,6 +81,13 @@ impl<P: ObjectPlatform> Shard<P> {
         self.platform.spawn(async move { shard.recover().await });
     }
 
+    /// Sets the alarm right where something is unfinished: a clock that was set back since has put it off.
+    pub(super) fn keep_armed(&self) {
+        if !self.is_finished() {
+            self.arm();
+        }
+    }
+
     /// One round over everything unfinished.
     pub(super) async fn recover(self: &Rc<Self>) {
         self.alarm.is_touched.set(true);
@@ -91,6 +98,7 @@ impl<P: ObjectPlatform> Shard<P> {
         if self.flush_finished().is_err() || !self.is_finished() {
             self.arm();
         }
+        self.subscribers.reintroduce(&self.platform);
         self.sweep_expired();
         self.apply_decisions().await;
         self.ask_outcomes().await;

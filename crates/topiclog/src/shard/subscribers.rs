@@ -2,7 +2,8 @@
 //!
 //! All of it is in memory. A shard that slept or restarted still has its streams but not their topics; the first publish
 //! after that asks every stream it does not know to register again, and the session heals whatever it missed from the
-//! heads it is told then (docs/decisions/0003-stream-registration.md).
+//! heads it is told then. So does a shard that takes up what an earlier run left unfinished: that run may have stored
+//! envelopes and pushed none of them (docs/decisions/0003-stream-registration.md).
 
 use std::{
     cell::{Cell, RefCell},
@@ -96,7 +97,7 @@ impl Subscribers {
     }
 
     /// Asks every stream this run does not know to register again; once a run.
-    fn reintroduce<P: ObjectPlatform>(&self, platform: &P) {
+    pub(super) fn reintroduce<P: ObjectPlatform>(&self, platform: &P) {
         if self.has_reintroduced.replace(true) {
             return;
         }

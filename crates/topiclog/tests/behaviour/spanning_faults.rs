@@ -282,6 +282,27 @@ fn a_prepared_part_outlives_restarts_and_is_released_when_its_coordinator_forgot
     assert_recovers(&world, &groups, "x", None, "a forgotten publish");
 }
 
+// API-220
+#[test]
+fn a_clock_that_is_set_back_does_not_put_off_the_question_how_a_publish_ended() {
+    let world = World::new(4);
+    let groups = groups_on(&world, &[0, 1, 2]);
+    world.publish(to_each(&groups, "warm")).expect("published");
+    let before_ns = world.now_ns();
+    world.set_clock_ns(before_ns + 600_000_000_000);
+    // Prepared on 1, never on 2, and the abort is lost.
+    world.on_call(|to, method| match (to, method) {
+        (ObjectName::Shard(2), "prepare") | (_, "abort") => CallFate::LoseRequest,
+        _ => CallFate::Answer,
+    });
+    assert!(world.publish(to_each(&groups, "x")).is_err());
+    world.without_faults();
+    world.set_clock_ns(before_ns);
+    let behind = world.start(publish(&world.client(), vec![message(&groups[1], "behind")]));
+    world.advance_ms(9_000);
+    assert!(behind.take().is_some_and(|answer| answer.is_ok()));
+}
+
 #[test]
 fn an_idle_deployment_has_no_alarm_but_for_retention_after_publishes_across_shards() {
     let world = World::new(4);

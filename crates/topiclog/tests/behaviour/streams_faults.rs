@@ -10,8 +10,11 @@ use proptest::prelude::*;
 use crate::{
     client::*,
     streams::delivered,
-    world::{Fate, Worker, World},
+    world::{CallFate, Fate, Worker, World},
 };
+
+/// Long enough for an alarm that takes up what was left unfinished.
+const ALARMS_MS: u64 = 30_000;
 
 fn is_push(message: &FromShard) -> bool {
     matches!(message.message, Some(Message::Push(_)))
@@ -122,6 +125,46 @@ fn an_envelope_whose_push_died_with_its_shard_arrives_with_the_retry_of_its_publ
     assert_eq!(
         delivered(&world.frames(&mut stream).0)[&group_topic(&group(1))],
         [id]
+    );
+}
+
+// API-254
+#[test]
+fn what_a_run_applied_and_did_not_push_arrives_without_another_publish() {
+    let world = World::new(4);
+    let groups = [group_on(&world, 0, 1), group_on(&world, 1, 1)];
+    let both = || groups.iter().map(|group| message(group, "x")).collect();
+    let mut stream = subscribe(&world, &groups[1..]);
+    world.frames(&mut stream);
+    world.on_message(|message| {
+        if is_push(message) {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    // Decided; shard 1 learns of it only by asking.
+    world.on_call(|_, method| match method {
+        "apply" => CallFate::LoseRequest,
+        _ => CallFate::Answer,
+    });
+    assert!(world.publish(both()).is_err());
+    let stored = || stored_ids(&world.read_all(&group_topic(&groups[1])));
+    for _ in 0..ALARMS_MS / 500 {
+        if stored().is_empty() {
+            world.advance_ms(500);
+        }
+    }
+    let stored = stored();
+    assert_eq!(stored.len(), 1);
+    assert!(world.frames(&mut stream).0.is_empty());
+    // Nobody waited for that, so nobody notices when its memory is lost, and its streams stay.
+    world.crash_keeping_streams(ObjectName::Shard(1));
+    world.without_faults();
+    world.advance_ms(ALARMS_MS);
+    assert_eq!(
+        delivered(&world.frames(&mut stream).0)[&group_topic(&groups[1])],
+        stored
     );
 }
 
