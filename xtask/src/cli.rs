@@ -197,9 +197,12 @@ pub(crate) struct SimArguments {
     /// The faults that may happen: all, none, or names joined by commas [default: all].
     #[arg(long, value_name = "NAMES")]
     pub(crate) faults: Option<String>,
-    /// Plant a bug, by its name.
+    /// Plant a bug, by its name; one that does not exist is answered with all that do.
     #[arg(long, value_name = "NAME")]
     pub(crate) bug: Option<String>,
+    /// Run every seed, and name each that fails.
+    #[arg(long, conflicts_with = "replay")]
+    pub(crate) keep_going: bool,
 }
 
 /// A family of figures.

@@ -51,6 +51,7 @@ fn words(arguments: &SimArguments) -> Vec<String> {
     [simulated.to_owned()]
         .into_iter()
         .chain(given.flatten())
+        .chain(arguments.keep_going.then(|| "--keep-going".to_owned()))
         .collect()
 }
 
@@ -67,7 +68,11 @@ mod tests {
             shards: Some(4),
             faults: None,
             bug: None,
+            keep_going: true,
         };
-        assert_eq!(words(&arguments), ["backend", "--replay", "7", "--shards", "4"]);
+        assert_eq!(
+            words(&arguments),
+            ["backend", "--replay", "7", "--shards", "4", "--keep-going"]
+        );
     }
 }

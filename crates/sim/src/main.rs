@@ -11,7 +11,10 @@ use std::{
     time::Instant,
 };
 
-use clap::{Args, Parser, Subcommand};
+use clap::{
+    Args, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use conclave_sim::backend::{
     bugs::Bug,
     faults::FaultSet,
@@ -51,8 +54,16 @@ struct BackendArguments {
     #[arg(long, default_value = "all")]
     faults: FaultSet,
     /// Plant a bug, which the checkers must find.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = bug_names())]
     bug: Option<Bug>,
+    /// Run every seed, and name each that fails.
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// Bugs by their names, which the help and a refusal list.
+fn bug_names() -> impl TypedValueParser<Value = Bug> {
+    PossibleValuesParser::new(Bug::all().map(|bug| bug.to_string())).try_map(|name| name.parse::<Bug>())
 }
 
 /// Both ends included.
@@ -90,7 +101,7 @@ fn main() -> ExitCode {
     };
     match arguments.replay {
         Some(seed) => replay(seed, &options),
-        None => run(&arguments.seeds.0, &options),
+        None => run(&arguments.seeds.0, &options, arguments.keep_going),
     }
 }
 
@@ -105,8 +116,8 @@ fn replay(seed: u64, options: &Options) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs kept seeds, then the range, on every core; stops at the first that fails.
-fn run(seeds: &RangeInclusive<u64>, options: &Options) -> ExitCode {
+/// Runs kept seeds, then the range, on every core; stops at the first that fails unless it is to keep going.
+fn run(seeds: &RangeInclusive<u64>, options: &Options, keep_going: bool) -> ExitCode {
     let kept = if options.bug.is_none() {
         seeds::kept()
     } else {
@@ -120,7 +131,7 @@ fn run(seeds: &RangeInclusive<u64>, options: &Options) -> ExitCode {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| work(&jobs, &next, &tally));
+            scope.spawn(|| work(&jobs, &next, &tally, keep_going));
         }
     });
     let (ran, seconds) = (
@@ -141,8 +152,8 @@ fn run(seeds: &RangeInclusive<u64>, options: &Options) -> ExitCode {
     }
 }
 
-fn work(jobs: &[(u64, Options)], next: &AtomicU64, tally: &Tally) {
-    while !tally.has_failed.load(Ordering::Relaxed) {
+fn work(jobs: &[(u64, Options)], next: &AtomicU64, tally: &Tally, keep_going: bool) {
+    while keep_going || !tally.has_failed.load(Ordering::Relaxed) {
         let place = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap_or(usize::MAX);
         let Some((seed, options)) = jobs.get(place) else {
             break;
@@ -152,7 +163,15 @@ fn work(jobs: &[(u64, Options)], next: &AtomicU64, tally: &Tally) {
         tally.seeds.fetch_add(1, Ordering::Relaxed);
         tally.requests.fetch_add(requests as u64, Ordering::Relaxed);
         tally.successes.fetch_add(successes as u64, Ordering::Relaxed);
-        if !report.violations.is_empty() {
+        if let Some(violation) = report.violations.first() {
+            if keep_going {
+                println!(
+                    "{} {} ({})",
+                    violation.checker,
+                    report.replay_command(),
+                    violation.text
+                );
+            }
             tally.has_failed.store(true, Ordering::Relaxed);
             if let Ok(mut failure) = tally.failure.lock() {
                 failure.get_or_insert(report);

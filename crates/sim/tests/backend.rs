@@ -123,4 +123,9 @@ finds! {
     finds_a_time_per_shard: Bug::Step(planted::Bug::ServerTimePerShard);
     finds_a_mark_that_is_not_raised: Bug::Step(planted::Bug::MarkNotRaised);
     finds_ids_taken_in_advance: Bug::Step(planted::Bug::IdsTakenInAdvance);
+    finds_decisions_the_boundary_ignores: Bug::Step(planted::Bug::BoundaryIgnoresDecisions);
+    finds_ids_of_an_epoch_that_is_over: Bug::Step(planted::Bug::EpochIgnored);
+    finds_an_ignored_head: Bug::Step(planted::Bug::HeadIgnored);
+    finds_claims_that_are_not_held: Bug::Step(planted::Bug::ClaimsNotHeld);
+    finds_a_newest_envelope_that_is_deleted: Bug::Step(planted::Bug::NewestDeleted);
 }

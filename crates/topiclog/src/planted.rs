@@ -40,12 +40,18 @@ pub enum Bug {
     MarkNotRaised,
     /// A shard takes ids in advance and uses them for publishes that arrive later.
     IdsTakenInAdvance,
+    /// Nobody looks whether a topic is what the publish expects.
+    HeadIgnored,
+    /// The claims of a prepared publish are not held.
+    ClaimsNotHeld,
+    /// Deletion does not spare the newest envelope of a topic.
+    NewestDeleted,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::DecideBeforeAllPrepared,
         Self::ReplyBeforeApply,
         Self::IdsReleasedBeforeApply,
@@ -59,6 +65,9 @@ impl Bug {
         Self::ServerTimePerShard,
         Self::MarkNotRaised,
         Self::IdsTakenInAdvance,
+        Self::HeadIgnored,
+        Self::ClaimsNotHeld,
+        Self::NewestDeleted,
     ];
 }
 

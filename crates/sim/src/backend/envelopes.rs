@@ -1,4 +1,5 @@
-//! The envelopes clients publish: group messages, commits, welcomes and commit-log entries of valid shape.
+//! The envelopes clients publish: group messages, commits, welcomes, commit-log entries and identity updates of valid
+//! shape. Nobody verifies an identity update here.
 
 use bytes::Bytes;
 use conclave_proto::xmtp::{
@@ -6,6 +7,7 @@ use conclave_proto::xmtp::{
         ClientEnvelope, CommitLogEntry, GroupMessage, WelcomeMessage, client_envelope::Payload,
         welcome_message,
     },
+    identity::associations::IdentityUpdate,
     mls::message_contents::PlaintextCommitLogEntry,
 };
 
@@ -18,6 +20,8 @@ pub(super) enum Place {
     Installation([u8; 32]),
     /// The commit log of a group.
     CommitLog([u8; 16]),
+    /// The association log of an inbox.
+    Inbox([u8; 32]),
 }
 
 impl Place {
@@ -27,6 +31,7 @@ impl Place {
         match self {
             Self::Group(group) => topic(0, &group),
             Self::Installation(installation) => topic(1, &installation),
+            Self::Inbox(inbox) => topic(2, &inbox),
             Self::CommitLog(group) => topic(4, &group),
         }
     }
@@ -49,6 +54,11 @@ impl Place {
                     version: Some(welcome_message::Version::V1(v1)),
                 })
             }
+            Self::Inbox(inbox) => Payload::IdentityUpdate(IdentityUpdate {
+                inbox_id: inbox.iter().map(|byte| format!("{byte:02x}")).collect(),
+                client_timestamp_ns: number,
+                ..Default::default()
+            }),
             Self::CommitLog(group) => {
                 let plaintext = PlaintextCommitLogEntry {
                     group_id: Bytes::copy_from_slice(&group),

@@ -28,11 +28,14 @@ pub enum Fault {
     Edge,
     /// Streams break, and messages on them are lost, repeated or overtaken.
     Stream,
+    /// What breaks, breaks where the protocol leans on it: a coordinator when its decision is on its way and cannot arrive
+    /// for a while, the Sequencer when ids it gave are on theirs.
+    Ambush,
 }
 
 impl Fault {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Lose,
         Self::Delay,
         Self::Repeat,
@@ -43,6 +46,7 @@ impl Fault {
         Self::Clock,
         Self::Edge,
         Self::Stream,
+        Self::Ambush,
     ];
 
     fn name(self) -> &'static str {
@@ -57,6 +61,7 @@ impl Fault {
             Self::Clock => "clock",
             Self::Edge => "edge",
             Self::Stream => "stream",
+            Self::Ambush => "ambush",
         }
     }
 }
@@ -129,7 +134,7 @@ impl Rates {
             // What an occasion is differs: one call, one poll of an object, one look of the fault injector.
             let rate = match fault {
                 Fault::Lose | Fault::Repeat => strength * 2,
-                Fault::Delay | Fault::Edge | Fault::Stream => strength * 3,
+                Fault::Delay | Fault::Edge | Fault::Stream | Fault::Ambush => strength * 3,
                 Fault::Crash => strength / 4,
                 Fault::Hibernate | Fault::Succeed | Fault::Clock => strength * 4,
                 Fault::Alarm => strength * 8,

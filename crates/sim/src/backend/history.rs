@@ -23,18 +23,44 @@ pub(super) struct History {
     pub(super) streams: Vec<Stream>,
     /// The whole of each topic, read when everything was over.
     pub(super) logs: Vec<(Bytes, Vec<EnvelopeMeta>)>,
+    /// What was left of each topic when everything had expired, if that happened.
+    pub(super) swept: Option<Swept>,
     /// What did not end although it had to.
     pub(super) unended: Vec<String>,
     pub(super) notes: Vec<Note>,
 }
 
-/// One publish request; every attempt of it carries the same bytes.
+/// The topics after deletion.
 #[derive(Debug)]
+pub(super) struct Swept {
+    /// When they were read, in nanoseconds since the Unix epoch.
+    pub(super) at_ns: u64,
+    pub(super) logs: Vec<(Bytes, Vec<EnvelopeMeta>)>,
+    /// The last id that was ever seen of each by then.
+    pub(super) newest: Vec<u64>,
+}
+
+/// One publish request; every attempt of it carries the same bytes.
+#[derive(Debug, Default)]
 pub(super) struct Publish {
     /// The key of each envelope, in the order of the request.
     pub(super) keys: Vec<Key>,
     /// The Router instance it expects is not the one there is: nothing may be stored.
     pub(super) is_misdirected: bool,
+    /// What it was to be stored under.
+    pub(super) conditions: Vec<Condition>,
+}
+
+/// What must hold for a publish with a new envelope of an identity topic to be stored.
+#[derive(Clone, Debug)]
+pub(super) struct Condition {
+    pub(super) topic: Bytes,
+    /// The id its envelope there must follow.
+    pub(super) expected_head: u64,
+    /// The most envelopes the topic may hold afterwards.
+    pub(super) entries_max: u32,
+    /// What it claims for the inbox of this topic.
+    pub(super) handle: Option<Bytes>,
 }
 
 /// One request and its answer.

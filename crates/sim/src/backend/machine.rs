@@ -7,7 +7,8 @@ use conclave_topiclog::platform::{CallError, ObjectName, ObjectPlatform, Platfor
 use super::{
     bugs::Breach,
     edge::Connection,
-    object::{Lost, Object, Run},
+    object::Object,
+    run::{Lost, Run},
     storage::View,
     world::World,
 };
@@ -50,6 +51,9 @@ impl Platform for Machine {
         deadline_ms: u32,
     ) -> Result<Vec<u8>, CallError> {
         self.run.pass_gate(&self.world).await.map_err(Self::broken)?;
+        if method == "apply" {
+            self.world.decision_leaves(&self.object, to);
+        }
         self.world.call(to, method, request, deadline_ms).await
     }
 

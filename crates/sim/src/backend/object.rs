@@ -3,7 +3,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     future::{Future, poll_fn},
     pin::Pin,
     rc::Rc,
@@ -23,95 +23,20 @@ use super::{
     life::Life,
     machine::Machine,
     pipe::Pipe,
-    storage::{Disk, View},
+    run::{Program, Run, Work},
+    storage::Disk,
     world::{MILLI_NS, World},
 };
 
-/// How often the platform runs an alarm that fails, the first time included.
-const ALARM_ATTEMPTS: u32 = 6;
-
 pub(super) struct Object {
     pub(super) name: ObjectName,
-    disk: Rc<Disk>,
-    run: RefCell<Option<Rc<Run>>>,
+    pub(super) disk: Rc<Disk>,
+    pub(super) run: RefCell<Option<Rc<Run>>>,
     pub(super) sockets: RefCell<BTreeMap<SocketId, Rc<Pipe>>>,
     /// How far this object's clock is from the true one.
     pub(super) clock_offset_ns: Cell<i64>,
-    armed_ms: Cell<Option<u64>>,
-}
-
-/// What is in memory from one start to the next.
-pub(super) struct Run {
-    program: RefCell<Option<Program>>,
-    pub(super) view: View,
-    pub(super) life: Life,
-    /// Requests and tasks that have not ended.
-    busy: Cell<usize>,
-    is_flushing: Cell<bool>,
-    waiting: RefCell<Vec<Waker>>,
-    /// Messages on streams that wait for durability, each with the count of writes it follows.
-    gated: RefCell<VecDeque<(u64, SocketId, Vec<u8>)>>,
-}
-
-#[derive(Clone)]
-enum Program {
-    Shard(Rc<Shard<Machine>>),
-    Sequencer(Rc<Sequencer<Machine>>),
-    /// Answers every call with its request.
-    Registry,
-}
-
-struct Busy(Rc<Run>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.busy.set(self.0.busy.get() - 1);
-    }
-}
-
-/// The writes were lost.
-pub(super) struct Lost;
-
-impl Run {
-    fn begin(self: &Rc<Self>) -> Busy {
-        self.busy.set(self.busy.get() + 1);
-        Busy(Rc::clone(self))
-    }
-
-    fn program(&self) -> Option<Program> {
-        self.program.borrow().clone()
-    }
-
-    fn end(&self) {
-        self.life.end();
-        self.waiting.take().iter().for_each(Waker::wake_by_ref);
-        self.gated.borrow_mut().clear();
-        drop(self.program.borrow_mut().take());
-    }
-
-    /// Waits until everything written so far is durable.
-    pub(super) async fn wait_until_durable(&self) -> Result<(), Lost> {
-        let position = self.view.written();
-        poll_fn(|context| {
-            if self.life.is_over() {
-                return Poll::Ready(Err(Lost));
-            }
-            if self.view.durable() >= position {
-                return Poll::Ready(Ok(()));
-            }
-            self.waiting.borrow_mut().push(context.waker().clone());
-            Poll::Pending
-        })
-        .await
-    }
-
-    /// The output gate.
-    pub(super) async fn pass_gate(&self, world: &World) -> Result<(), Lost> {
-        if world.has(Breach::OutputGateIgnored) || world.has(Breach::DurabilityRelaxed) {
-            return Ok(());
-        }
-        self.wait_until_durable().await
-    }
+    /// For when the alarm is set that will go off.
+    pub(super) armed_ms: Cell<Option<u64>>,
 }
 
 impl Object {
@@ -144,7 +69,7 @@ impl Object {
             Err(error) => drop(sender.send(error.answer())),
             Ok(run) => {
                 let (gate, gate_world) = (Rc::clone(&run), Rc::clone(world));
-                self.spawn(world, &run, async move {
+                self.start(world, &run, Work::Request, async move {
                     let answer = match gate.program() {
                         Some(Program::Shard(shard)) => shard.handle(&method, &request).await,
                         Some(Program::Sequencer(sequencer)) => sequencer.handle(&method, &request).await,
@@ -160,27 +85,39 @@ impl Object {
         receiver
     }
 
-    /// Runs work of a run; at each of its awaits the object may break.
+    /// Runs what a run does beside its requests.
     pub(super) fn spawn(
         self: &Rc<Self>,
         world: &Rc<World>,
         run: &Rc<Run>,
         work: impl Future<Output = ()> + 'static,
     ) {
-        let guarded = self.guard(world, run, work);
+        self.start(world, run, Work::Task, work);
+    }
+
+    fn start(
+        self: &Rc<Self>,
+        world: &Rc<World>,
+        run: &Rc<Run>,
+        kind: Work,
+        work: impl Future<Output = ()> + 'static,
+    ) {
+        let guarded = self.guard(world, run, kind, work);
         world.executor.spawn(async move {
             guarded.await;
         });
     }
 
-    fn guard<T: 'static>(
+    /// Work of a run; at each of its awaits the object may break.
+    pub(super) fn guard<T: 'static>(
         self: &Rc<Self>,
         world: &Rc<World>,
         run: &Rc<Run>,
+        kind: Work,
         work: impl Future<Output = T> + 'static,
     ) -> impl Future<Output = Option<T>> + 'static {
         let (object, world, run) = (Rc::clone(self), Rc::clone(world), Rc::clone(run));
-        let busy = run.begin();
+        let busy = run.begin(kind);
         let mut work = Box::pin(work);
         let mut is_registered = false;
         async move {
@@ -203,7 +140,7 @@ impl Object {
         }
     }
 
-    fn is_current(&self, run: &Rc<Run>) -> bool {
+    pub(super) fn is_current(&self, run: &Rc<Run>) -> bool {
         self.run
             .borrow()
             .as_ref()
@@ -237,47 +174,8 @@ impl Object {
         });
     }
 
-    fn open_gate(self: &Rc<Self>, world: &Rc<World>, run: &Rc<Run>) {
-        loop {
-            let next = {
-                let mut gated = run.gated.borrow_mut();
-                match gated.front() {
-                    Some((position, ..)) if *position <= run.view.durable() => gated.pop_front(),
-                    _ => None,
-                }
-            };
-            let Some((_, socket, message)) = next else { break };
-            self.deliver(world, socket, message);
-        }
-    }
-
-    /// A message from this object on a stream, held by the output gate.
-    pub(super) fn send(
-        self: &Rc<Self>,
-        world: &Rc<World>,
-        run: &Rc<Run>,
-        socket: SocketId,
-        message: Vec<u8>,
-    ) {
-        if !self.is_current(run) {
-            return;
-        }
-        let position = match world.breach {
-            Some(Breach::OutputGateIgnored | Breach::DurabilityRelaxed) => 0,
-            _ => run.view.written(),
-        };
-        run.gated.borrow_mut().push_back((position, socket, message));
-        self.open_gate(world, run);
-    }
-
-    fn deliver(&self, world: &Rc<World>, socket: SocketId, message: Vec<u8>) {
-        if let Some(pipe) = self.sockets.borrow().get(&socket) {
-            pipe.send_to_worker(world, message);
-        }
-    }
-
     /// The run that is the object, started if there is none.
-    fn open(self: &Rc<Self>, world: &Rc<World>) -> Result<Rc<Run>, OpenError> {
+    pub(super) fn open(self: &Rc<Self>, world: &Rc<World>) -> Result<Rc<Run>, OpenError> {
         if let Some(run) = self.run.borrow().clone() {
             return Ok(run);
         }
@@ -290,6 +188,7 @@ impl Object {
             view,
             life: Life::default(),
             busy: Cell::new(0),
+            requests: Cell::new(0),
             is_flushing: Cell::new(false),
             waiting: RefCell::default(),
             gated: RefCell::default(),
@@ -307,16 +206,18 @@ impl Object {
         Ok(run)
     }
 
-    /// The object breaks: its memory and what it had not made durable are gone; its streams end, or stay.
-    pub(super) fn break_down(&self, world: &World) {
+    /// The object breaks: its memory and what it had not made durable are gone. Its streams end, unless nobody waited
+    /// for anything: then its memory may be lost unnoticed (docs/decisions/0001-worker-build.md).
+    pub(super) fn break_down(self: &Rc<Self>, world: &Rc<World>) {
         let Some(run) = self.run.borrow_mut().take() else {
             return;
         };
         let torn = world.has(Breach::TornTransactions);
         if torn || world.random.chance(300) {
             run.view.flush_some(|bound| world.random.below(bound), torn);
+            self.arm(world);
         }
-        let keeps_streams = world.random.chance(300);
+        let keeps_streams = run.requests.get() == 0 && world.random.chance(500);
         world.note(format!("{:?} breaks", self.name));
         run.end();
         if !keeps_streams {
@@ -355,105 +256,6 @@ impl Object {
             ending.sleep_ms(lasts_ms).await;
             run.end();
         });
-    }
-
-    fn close_sockets(&self) {
-        for pipe in std::mem::take(&mut *self.sockets.borrow_mut()).into_values() {
-            pipe.close();
-        }
-    }
-
-    pub(super) fn close_socket(&self, socket: SocketId) {
-        let pipe = self.sockets.borrow_mut().remove(&socket);
-        if let Some(pipe) = pipe {
-            pipe.close();
-        }
-    }
-
-    /// A stream is accepted.
-    pub(super) fn connect(self: &Rc<Self>, world: &Rc<World>) -> Result<(SocketId, Rc<Pipe>), OpenError> {
-        let run = self.open(world)?;
-        let socket = SocketId(world.next_socket());
-        let pipe = Rc::new(Pipe::default());
-        self.sockets.borrow_mut().insert(socket, Rc::clone(&pipe));
-        if let Some(Program::Shard(shard)) = run.program() {
-            shard.opened(socket);
-        }
-        Ok((socket, pipe))
-    }
-
-    /// The other end closed a stream.
-    pub(super) fn disconnect(&self, socket: SocketId) {
-        self.sockets.borrow_mut().remove(&socket);
-        let run = self.run.borrow().clone();
-        if let Some(Program::Shard(shard)) = run.and_then(|run| run.program()) {
-            shard.closed(socket);
-        }
-    }
-
-    /// One message of a stream, handled to its end before the next.
-    pub(super) async fn receive(self: &Rc<Self>, world: &Rc<World>, socket: SocketId, message: Vec<u8>) {
-        let Ok(run) = self.open(world) else { return };
-        if let Some(Program::Shard(shard)) = run.program() {
-            let work = async move { shard.message(socket, &message).await };
-            self.guard(world, &run, work).await;
-        }
-    }
-
-    /// Starts the clock of the durable alarm, if it is a new one.
-    fn arm(self: &Rc<Self>, world: &Rc<World>) {
-        let Some(at_ms) = self.disk.alarm_ms() else { return };
-        if world.has(Breach::AlarmsForgotten) {
-            return;
-        }
-        if self.armed_ms.replace(Some(at_ms)) == Some(at_ms) {
-            return;
-        }
-        let (object, world) = (Rc::clone(self), Rc::clone(world));
-        let wait_ms = at_ms.saturating_sub(self.clock_ns(&world) / MILLI_NS);
-        let late_ms = match world.strikes(Fault::Alarm) {
-            true => world.random.between(1, 30_000),
-            false => 0,
-        };
-        let twice = world.strikes(Fault::Alarm);
-        let executor = Rc::clone(&world);
-        executor.executor.spawn(async move {
-            world.sleep_ms(wait_ms + late_ms).await;
-            if object.armed_ms.get() != Some(at_ms) {
-                return;
-            }
-            object.armed_ms.set(None);
-            object.disk.clear_alarm();
-            object.fire(&world).await;
-            if twice {
-                object.fire(&world).await;
-            }
-        });
-    }
-
-    /// Runs the alarm until it succeeds; after some failures the platform forgets it.
-    async fn fire(self: &Rc<Self>, world: &Rc<World>) {
-        for attempt in 0..ALARM_ATTEMPTS {
-            if attempt > 0 {
-                world.sleep_ms(2_000 << attempt).await;
-            }
-            let Ok(run) = self.open(world) else { continue };
-            run.view.alarm_fires();
-            let program = run.program();
-            let gate = Rc::clone(&run);
-            let work = async move {
-                match program {
-                    Some(Program::Shard(shard)) => shard.alarm().await,
-                    Some(Program::Sequencer(sequencer)) => sequencer.alarm().await,
-                    _ => {}
-                }
-                gate.wait_until_durable().await.is_ok()
-            };
-            if self.guard(world, &run, work).await == Some(true) {
-                return;
-            }
-        }
-        world.note(format!("the alarm of {:?} is forgotten", self.name));
     }
 
     pub(super) fn clear(&self) {

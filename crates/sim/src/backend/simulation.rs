@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use conclave_proto::xmtp::backend::v1::EnvelopeMeta;
 use conclave_topiclog::{Configuration, planted};
 
 use super::{
@@ -14,10 +15,11 @@ use super::{
     chaos, checkers,
     client::{Client, Prepared},
     edge::Edge,
-    faults::{FaultSet, Rates},
+    faults::{Fault, FaultSet, Rates},
     history::{Came, History, id_of},
     reader,
     report::Report,
+    sweep,
     workload::{self, Plan},
     world::{MILLI_NS, World},
 };
@@ -32,7 +34,7 @@ const STEPS_MAX: u64 = 2_000_000;
 /// Looks at the end, a virtual second apart, within which everything must have come to rest.
 const LOOKS_MAX: usize = 120;
 /// Virtual milliseconds before the end is read: longer than any message travels.
-const QUIET_MS: u64 = 90_000;
+pub(super) const QUIET_MS: u64 = 90_000;
 /// The length of a response in bytes where some publishes are to exceed it, and how many envelopes do.
 const SHORT_RESPONSE_BYTES: u64 = 2_000;
 const TOO_MANY_ENVELOPES: usize = 30;
@@ -147,7 +149,7 @@ impl Simulation {
             .spawn(workload::watch(watcher, Rc::clone(&self.plan)));
         let are_done = || running.get() == 0;
         self.run_for(FAULTS_MS_MAX, are_done);
-        self.stop_faults();
+        stop_faults(&self.world, &self.edges);
         if !self.run_for(SETTLE_MS_MAX, are_done) {
             self.complain(format!("{} clients still wait for an answer", running.get()));
         }
@@ -161,14 +163,6 @@ impl Simulation {
         executor.run(&self.world.random, end_ns, STEPS_MAX, is_done)
     }
 
-    fn stop_faults(&self) {
-        self.world.stop_faults();
-        for object in self.world.objects() {
-            object.clock_offset_ns.set(0);
-        }
-        self.edges.iter().for_each(|edge| edge.set_clock_offset_ns(0));
-    }
-
     fn complain(&self, text: String) {
         self.history.borrow_mut().unended.push(text);
     }
@@ -180,18 +174,39 @@ impl Simulation {
         self.world.executor.spawn(async move {
             // What is still on its way arrives before the end is read.
             client.world.sleep_ms(QUIET_MS).await;
+            // A lost push is made up for by the next publish. Nothing else may wait for one.
+            if !client.world.may_have(Fault::Stream) {
+                read_logs(&client, &plan).await;
+                let late = late_streams(&client.history.borrow());
+                let mut history = client.history.borrow_mut();
+                history.unended.extend(late);
+                history.logs.clear();
+            }
             publish_to_each(&client, &plan).await;
             read_logs(&client, &plan).await;
             come_to_rest(&client).await;
+            if plan.is_swept {
+                sweep::run(&client, &plan).await;
+                come_to_rest(&client).await;
+            }
             over.set(true);
         });
-        if !self.run_for(SETTLE_MS_MAX, || is_over.get()) {
+        if !self.run_for(2 * SETTLE_MS_MAX, || is_over.get()) {
             self.complain("the last publishes and reads do not end".to_owned());
         }
     }
 }
 
-async fn publish_to_each(client: &Client, plan: &Plan) {
+/// Nothing goes wrong from here on, and every clock is right.
+pub(super) fn stop_faults(world: &World, edges: &[Edge]) {
+    world.stop_faults();
+    for object in world.objects() {
+        object.clock_offset_ns.set(0);
+    }
+    edges.iter().for_each(|edge| edge.set_clock_offset_ns(0));
+}
+
+pub(super) async fn publish_to_each(client: &Client, plan: &Plan) {
     for place in &plan.places {
         let prepared: Prepared = plan.prepare(client, vec![plan.envelope(*place, false)], None);
         if let Err(status) = client.publish(&prepared).await {
@@ -202,10 +217,18 @@ async fn publish_to_each(client: &Client, plan: &Plan) {
 }
 
 async fn read_logs(client: &Client, plan: &Plan) {
-    for topic in plan.topics() {
+    let logs = read_each(client, plan).await;
+    client.history.borrow_mut().logs = logs;
+}
+
+/// The whole of each topic.
+pub(super) async fn read_each(client: &Client, plan: &Plan) -> Vec<(Bytes, Vec<EnvelopeMeta>)> {
+    let mut logs = Vec::new();
+    for topic in plan.all_topics() {
         let log = client.read_to_end(vec![(topic.clone(), 0)], 8).await;
-        client.history.borrow_mut().logs.push((topic, log));
+        logs.push((topic, log));
     }
+    logs
 }
 
 /// Waits until the boundary is the last id and no open stream is behind.

@@ -223,3 +223,80 @@ impl Sql for View {
         self.database.borrow().rows_written()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk with one durable row, and a run that has written two more, each in a turn of its own.
+    fn begun() -> (Rc<Disk>, View) {
+        let disk = Rc::new(Disk::default());
+        let turn = Rc::new(Cell::new(0));
+        let steps = Rc::clone(&turn);
+        let view = disk.begin_run(Rc::new(move || steps.replace(steps.get() + 1)));
+        view.execute("CREATE TABLE row (value INTEGER)", &[])
+            .expect("a table");
+        write(&view, 1);
+        assert!(view.flush());
+        write(&view, 2);
+        write(&view, 3);
+        (disk, view)
+    }
+
+    fn begin(disk: &Rc<Disk>) -> View {
+        disk.begin_run(Rc::new(|| 0))
+    }
+
+    fn write(view: &View, value: u32) {
+        view.execute("INSERT INTO row VALUES (?)", &[value.into()])
+            .expect("a row");
+    }
+
+    fn rows(view: &View) -> Vec<i64> {
+        let rows = view.query("SELECT value FROM row ORDER BY value", &[]);
+        let rows = rows.expect("rows");
+        rows.iter().map(|row| row.integer(0).expect("a number")).collect()
+    }
+
+    #[test]
+    fn a_crash_takes_what_was_not_durable_and_leaves_the_rest() {
+        let (disk, view) = begun();
+        assert_eq!(rows(&view), [1, 2, 3]);
+        assert_eq!(rows(&begin(&disk)), [1]);
+    }
+
+    #[test]
+    fn whole_turns_may_have_become_durable_before_a_crash() {
+        for kept in 0..=2 {
+            let (disk, view) = begun();
+            view.flush_some(|_| kept, false);
+            let expected: Vec<i64> = (1..=3).take(kept + 1).collect();
+            assert_eq!(rows(&begin(&disk)), expected);
+        }
+    }
+
+    #[test]
+    fn a_run_with_a_successor_sees_its_own_writes_and_makes_none_durable() {
+        let (disk, view) = begun();
+        view.detach();
+        let successor = begin(&disk);
+        write(&view, 4);
+        write(&successor, 5);
+        assert_eq!(rows(&view), [1, 2, 3, 4]);
+        assert_eq!(rows(&successor), [1, 5]);
+        assert!(!view.flush() && successor.flush());
+        assert_eq!(rows(&begin(&disk)), [1, 5]);
+    }
+
+    #[test]
+    fn a_transaction_that_fails_is_forgotten_as_a_whole() {
+        let (disk, view) = begun();
+        let failed: Result<(), SqlError> = view.transaction(|| {
+            write(&view, 4);
+            view.execute("nonsense", &[])
+        });
+        assert!(failed.is_err());
+        assert!(view.flush());
+        assert_eq!(rows(&begin(&disk)), [1, 2, 3]);
+    }
+}

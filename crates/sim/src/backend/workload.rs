@@ -9,18 +9,28 @@ use futures_util::future::join;
 
 use super::{
     client::{Client, Prepared, hash_of},
+    contest,
     envelopes::Place,
     history::Publish,
 };
 use crate::random::Random;
 
+/// Inboxes and handles that clients contend for: few, so that they meet.
+const INBOXES: usize = 3;
+const HANDLES: usize = 2;
+
 /// What all clients of a simulation know.
 pub(super) struct Plan {
     pub(super) places: Vec<Place>,
+    /// What [`super::contest`] is about.
+    pub(super) inboxes: Vec<Place>,
+    pub(super) handles: Vec<Bytes>,
     prepared: RefCell<Vec<Prepared>>,
     next_number: std::cell::Cell<u64>,
     /// Envelopes of a publish whose response is longer than it may be, if there is such a length.
     pub(super) too_many: Option<usize>,
+    /// Whether envelopes expire in the end.
+    pub(super) is_swept: bool,
 }
 
 impl Plan {
@@ -38,16 +48,33 @@ impl Plan {
                 _ => Place::Group(group),
             }
         };
+        let inbox = || {
+            let mut bytes = [0; 32];
+            random.fill(&mut bytes);
+            Place::Inbox(bytes)
+        };
         Self {
             places: (0..count).map(place).collect(),
+            inboxes: (0..INBOXES).map(|_| inbox()).collect(),
+            handles: (0..HANDLES)
+                .map(|_| Bytes::copy_from_slice(&random.next().to_be_bytes()))
+                .collect(),
             prepared: RefCell::default(),
             next_number: std::cell::Cell::new(1),
             too_many,
+            is_swept: random.chance(250),
         }
     }
 
+    /// The topics that everybody publishes to.
     pub(super) fn topics(&self) -> Vec<Bytes> {
         self.places.iter().map(|place| place.topic()).collect()
+    }
+
+    /// Every topic there is.
+    pub(super) fn all_topics(&self) -> Vec<Bytes> {
+        let places = self.places.iter().chain(&self.inboxes);
+        places.map(|place| place.topic()).collect()
     }
 
     /// A new envelope for a place.
@@ -72,6 +99,7 @@ impl Plan {
             history.publishes.push(Publish {
                 keys,
                 is_misdirected: expected_router_instance.is_some(),
+                conditions: Vec::new(),
             });
             history.publishes.len() - 1
         };
@@ -95,7 +123,7 @@ pub(super) async fn run(client: Client, plan: Rc<Plan>, operations: usize) {
             let pause_ms = random.between(0, 120);
             client.world.sleep_ms(pause_ms).await;
         }
-        match random.below(20) {
+        match random.below(24) {
             0..=3 => publish_one(&client, &plan).await,
             4 | 5 => publish_batch(&client, &plan).await,
             6..=8 => publish_spanning(&client, &plan).await,
@@ -106,6 +134,7 @@ pub(super) async fn run(client: Client, plan: Rc<Plan>, operations: usize) {
             15 => publish_too_long(&client, &plan).await,
             16 => client.newest(plan.topics()).await,
             17 => drop(client.status().await),
+            18..=21 => contest::run(&client, &plan).await,
             _ => read(&client, &plan).await,
         }
     }
@@ -120,7 +149,7 @@ pub(super) async fn watch(client: Client, plan: Rc<Plan>) {
         let Ok((Some(boundary), _)) = client.status().await else {
             continue;
         };
-        let positions: Vec<_> = plan.topics().into_iter().map(|topic| (topic, last)).collect();
+        let positions: Vec<_> = plan.all_topics().into_iter().map(|topic| (topic, last)).collect();
         let limit = if plan.too_many.is_none() { 500 } else { 7 };
         if client.query(&positions, limit).await.is_ok() {
             last = boundary;
@@ -163,7 +192,7 @@ async fn publish_batch(client: &Client, plan: &Plan) {
     let _ = client.publish(&prepared).await;
 }
 
-/// A commit and what travels with it, on several topics.
+/// A commit and what travels with it, on several topics; perhaps with one of them published alone at the same time.
 async fn publish_spanning(client: &Client, plan: &Plan) {
     let mut envelopes = vec![plan.envelope(plan.places[0], true)];
     for place in &plan.places[1..] {
@@ -171,8 +200,14 @@ async fn publish_spanning(client: &Client, plan: &Plan) {
             envelopes.push(plan.envelope(*place, false));
         }
     }
+    let part = client.world.random.pick(&envelopes).clone();
     let prepared = plan.prepare(client, envelopes, None);
-    let _ = client.publish(&prepared).await;
+    if client.world.random.chance(300) {
+        let part = plan.prepare(client, vec![part], None);
+        let _ = join(client.publish(&prepared), client.publish(&part)).await;
+    } else {
+        let _ = client.publish(&prepared).await;
+    }
 }
 
 /// The same bytes at the same time by two ways.

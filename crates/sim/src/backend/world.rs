@@ -38,6 +38,10 @@ pub(super) struct World {
     are_faults_on: Cell<bool>,
     objects: RefCell<BTreeMap<ObjectName, Rc<Object>>>,
     next_socket: Cell<u64>,
+    /// How far time was skipped, in nanoseconds.
+    skipped_ns: Cell<u64>,
+    /// Until when no decision reaches an object, in virtual nanoseconds.
+    deaf_until_ns: RefCell<BTreeMap<ObjectName, u64>>,
     notes: RefCell<Vec<Note>>,
 }
 
@@ -65,6 +69,8 @@ impl World {
             are_faults_on: Cell::new(true),
             objects: RefCell::default(),
             next_socket: Cell::new(1),
+            skipped_ns: Cell::new(0),
+            deaf_until_ns: RefCell::default(),
             notes: RefCell::default(),
         })
     }
@@ -82,15 +88,36 @@ impl World {
         self.are_faults_on.get()
     }
 
+    /// Whether a fault may happen in this simulation.
+    pub(super) fn may_have(&self, fault: Fault) -> bool {
+        self.rates.of(fault) > 0
+    }
+
+    /// Faults may happen again.
+    pub(super) fn start_faults(&self) {
+        self.are_faults_on.set(true);
+        self.note("faults start");
+    }
+
     /// From here on nothing goes wrong any more.
     pub(super) fn stop_faults(&self) {
         self.are_faults_on.set(false);
+        self.deaf_until_ns.borrow_mut().clear();
         self.note("faults stop");
     }
 
     /// What the true clock shows, in nanoseconds since the Unix epoch.
     pub(super) fn wall_ns(&self) -> u64 {
-        START_NS + self.executor.now_ns()
+        START_NS + self.executor.now_ns() + self.skipped_ns.get()
+    }
+
+    /// A long time passes, in which nothing happens.
+    pub(super) fn skip_ns(self: &Rc<Self>, nanoseconds: u64) {
+        self.note("time passes");
+        self.skipped_ns.set(self.skipped_ns.get() + nanoseconds);
+        for object in self.objects() {
+            object.hear_of_skipped_time(self);
+        }
     }
 
     pub(super) fn note(&self, text: impl Into<String>) {
@@ -179,17 +206,37 @@ impl World {
 
     async fn try_carry(self: &Rc<Self>, to: ObjectName, method: &str, request: Vec<u8>) -> Option<Vec<u8>> {
         self.travel().await;
-        if self.strikes(Fault::Lose) {
+        if self.strikes(Fault::Lose) || self.is_deaf(to, method) {
             self.note(format!("{method} to {to:?} is lost"));
             return None;
         }
         let answer = self.run_call(to, method, request).await?;
+        if method == "allocate" && self.strikes(Fault::Ambush) {
+            self.object(to).break_down(self);
+            self.sleep_ms(self.random.between(100, 4_500)).await;
+        }
         self.travel().await;
         if self.strikes(Fault::Lose) {
             self.note(format!("the answer of {method} from {to:?} is lost"));
             return None;
         }
         Some(answer)
+    }
+
+    /// An object sends a decision. It may break right then, and the decision not arrive for a while whoever sends it.
+    pub(super) fn decision_leaves(self: &Rc<Self>, from: &Rc<Object>, to: ObjectName) {
+        if !self.strikes(Fault::Ambush) {
+            return;
+        }
+        let until_ns = self.executor.now_ns() + self.random.between(100, 8_000) * MILLI_NS;
+        self.deaf_until_ns.borrow_mut().insert(to, until_ns);
+        let (world, from) = (Rc::clone(self), Rc::clone(from));
+        self.executor.spawn(async move { from.break_down(&world) });
+    }
+
+    fn is_deaf(&self, to: ObjectName, method: &str) -> bool {
+        let deaf = self.deaf_until_ns.borrow();
+        method == "apply" && deaf.get(&to).is_some_and(|until| self.executor.now_ns() < *until)
     }
 
     /// Runs a call in its object, through whatever bug is planted in between.

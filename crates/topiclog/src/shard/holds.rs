@@ -76,7 +76,11 @@ impl Holds {
     }
 
     pub(super) fn is_held(&self, key: &Key) -> bool {
-        self.holder_by_key.contains_key(key) && !has(Bug::TopicsNotHeld)
+        let is_forgotten = match key {
+            Key::Topic(_) => has(Bug::TopicsNotHeld),
+            Key::Claim(_) => has(Bug::ClaimsNotHeld),
+        };
+        self.holder_by_key.contains_key(key) && !is_forgotten
     }
 }
 

@@ -14,7 +14,10 @@ use std::{cell::Cell, rc::Rc};
 use conclave_sql::{Sql, SqlError, Value};
 
 use super::{Shard, batch::Fresh, rows};
-use crate::platform::ObjectPlatform;
+use crate::{
+    planted::{Bug, has},
+    platform::ObjectPlatform,
+};
 
 pub(super) const TABLE: &str =
     "CREATE TABLE retention (id INTEGER PRIMARY KEY CHECK (id = 1), due_ms INTEGER NOT NULL)";
@@ -102,8 +105,12 @@ impl Retention {
                     continue;
                 }
                 if expiry_ns.saturating_add(EXPIRY_SLACK_MS * NS_PER_MS) < now_ns {
+                    let statement = match has(Bug::NewestDeleted) {
+                        true => "DELETE FROM envelope WHERE seq = ?1 AND topic_id = ?2",
+                        false => DELETE,
+                    };
                     sql.execute(
-                        DELETE,
+                        statement,
                         &[Value::integer(sequence_id)?, Value::integer(row.integer(1)?)?],
                     )?;
                 } else {

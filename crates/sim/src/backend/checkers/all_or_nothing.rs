@@ -60,7 +60,7 @@ fn is_refused(history: &History, number: usize) -> bool {
         matches!(
             came,
             Came::Failure(
-                Code::InvalidArgument | Code::Unimplemented | Code::FailedPrecondition,
+                Code::InvalidArgument | Code::Unimplemented | Code::FailedPrecondition | Code::Aborted,
                 _
             )
         )

@@ -6,12 +6,16 @@
 mod all_or_nothing;
 mod boundary;
 mod ends;
+mod expected_heads;
 pub(super) mod facts;
+mod has_more;
 mod one_copy;
+mod one_owner;
 mod out_of_range_is_settled;
 mod prefix;
 mod read_your_writes;
 mod real_time_order;
+mod retention;
 mod statuses;
 mod streams;
 mod unique_ids;
@@ -36,15 +40,19 @@ pub struct Violation {
 type Checker = fn(&History, &Facts) -> Vec<Violation>;
 
 /// Every checker, by the name of its file.
-const CHECKERS: [(&str, Checker); 11] = [
+const CHECKERS: [(&str, Checker); 15] = [
     ("unique_ids", unique_ids::check),
     ("one_copy", one_copy::check),
     ("prefix", prefix::check),
+    ("has_more", has_more::check),
     ("real_time_order", real_time_order::check),
     ("read_your_writes", read_your_writes::check),
     ("all_or_nothing", all_or_nothing::check),
+    ("expected_heads", expected_heads::check),
+    ("one_owner", one_owner::check),
     ("boundary", boundary::check),
     ("out_of_range_is_settled", out_of_range_is_settled::check),
+    ("retention", retention::check),
     ("streams", streams::check),
     ("statuses", statuses::check),
     ("ends", ends::check),

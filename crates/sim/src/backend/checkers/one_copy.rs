@@ -1,5 +1,5 @@
-//! One entry per envelope at its index, one copy per topic and hash, and the same metadata whenever it is shown (API-221,
-//! API-222, API-212).
+//! One entry per envelope at its index (API-221), one copy per topic and hash (API-222), and the same metadata whenever it
+//! is shown (API-212).
 
 use std::collections::HashMap;
 

@@ -16,6 +16,10 @@ pub(super) fn check(history: &History, _: &Facts) -> Vec<Violation> {
         let is_fair = match code {
             Code::Unavailable | Code::DeadlineExceeded | Code::OutOfRange => true,
             Code::Unimplemented => is_publish,
+            Code::Aborted | Code::InvalidArgument => match attempt.asked {
+                Asked::Publish(number) => !history.publishes[number].conditions.is_empty(),
+                _ => false,
+            },
             Code::FailedPrecondition => match attempt.asked {
                 Asked::Publish(number) => history.publishes[number].is_misdirected,
                 _ => false,

@@ -4,7 +4,7 @@ use conclave_grpc_web::Code;
 use conclave_proto::xmtp::backend::v1::{Cursor, EnvelopeMeta, MessageHash, Topic, message_hash::Hash};
 
 use super::*;
-use crate::backend::history::{Asked, Came, Publish, Stream};
+use crate::backend::history::{Asked, Came, Condition, Publish, Stream, Swept};
 
 fn meta(topic: u8, id: u64, hash: u8) -> EnvelopeMeta {
     EnvelopeMeta {
@@ -31,7 +31,7 @@ fn sound() -> History {
     for (number, metas) in envelopes.iter().enumerate() {
         history.publishes.push(Publish {
             keys: metas.iter().map(crate::backend::history::key_of).collect(),
-            is_misdirected: false,
+            ..Publish::default()
         });
         answer(
             &mut history,
@@ -136,13 +136,40 @@ fn a_page_with_a_gap_is_found() {
     assert!(backwards.contains(&"prefix"), "{backwards:?}");
 }
 
+// API-240
+#[test]
+fn a_page_that_claims_more_than_there_is_is_found() {
+    let full = |has_more| Came::Page {
+        metas: vec![meta(1, 1, 11), meta(1, 2, 12)],
+        has_more,
+    };
+    let asked = |limit| Asked::Query {
+        positions: vec![(vec![1].into(), 0)],
+        limit,
+    };
+    let none_left = complaints(|history| answer(history, asked(2), full(true)));
+    assert_eq!(none_left, ["has_more"]);
+    let short = complaints(|history| {
+        let half = Came::Page {
+            metas: vec![meta(1, 1, 11)],
+            has_more: true,
+        };
+        answer(history, asked(2), half);
+    });
+    assert_eq!(short, ["has_more"]);
+    assert_eq!(
+        complaints(|history| answer(history, asked(2), full(false))),
+        [""; 0]
+    );
+}
+
 // API-289
 #[test]
 fn a_later_publish_with_a_smaller_id_is_found() {
     let smaller = complaints(|history| {
         history.publishes.push(Publish {
             keys: vec![crate::backend::history::key_of(&meta(1, 4, 15))],
-            is_misdirected: false,
+            ..Publish::default()
         });
         answer(history, Asked::Publish(3), Came::Receipts(vec![meta(1, 4, 15)]));
         history.logs[0].1.push(meta(1, 4, 15));
@@ -172,6 +199,103 @@ fn a_publish_stored_in_part_or_at_two_times_or_after_a_refusal_is_found() {
     assert_eq!(refused, ["all_or_nothing"]);
 }
 
+/// Publish #0 was to follow `expected_head` and claims a handle for topic 1; another claims it for topic 2.
+fn conditioned(expected_head: u64, entries_max: u32, other_claims: bool) -> impl Fn(&mut History) {
+    move |history| {
+        let condition = |topic: u8, expected_head| Condition {
+            topic: vec![topic].into(),
+            expected_head,
+            entries_max,
+            handle: Some(vec![9].into()),
+        };
+        history.publishes[0].conditions = vec![condition(1, expected_head)];
+        if other_claims {
+            history.publishes[2].conditions = vec![condition(2, 3)];
+        }
+    }
+}
+
+fn refusal(code: Code) -> Came {
+    Came::Failure(code, "refused".to_owned())
+}
+
+/// A publish that stored nothing, with the same condition.
+fn refuse(history: &mut History, code: Code, expected_head: u64) {
+    conditioned(0, 4, false)(history);
+    let condition = Condition {
+        expected_head,
+        ..history.publishes[0].conditions[0].clone()
+    };
+    history.publishes.push(Publish {
+        keys: vec![crate::backend::history::key_of(&meta(1, 9, 19))],
+        conditions: vec![condition],
+        ..Publish::default()
+    });
+    answer(history, Asked::Publish(3), refusal(code));
+}
+
+// API-232, API-234
+#[test]
+fn an_envelope_after_another_than_expected_a_topic_too_full_and_a_false_abort_are_found() {
+    assert_eq!(complaints(conditioned(0, 4, false)), [""; 0]);
+    assert_eq!(complaints(conditioned(1, 4, false)), ["expected_heads"]);
+    assert_eq!(complaints(conditioned(0, 0, false)), ["expected_heads"]);
+    assert_eq!(complaints(|history| refuse(history, Code::Aborted, 1)), [""; 0]);
+    assert_eq!(
+        complaints(|history| refuse(history, Code::Aborted, 2)),
+        ["expected_heads"]
+    );
+}
+
+// API-296
+#[test]
+fn a_handle_of_two_inboxes_and_one_refused_though_nobody_else_has_it_are_found() {
+    assert_eq!(complaints(conditioned(0, 4, true)), ["one_owner"]);
+    assert_eq!(
+        complaints(|history| refuse(history, Code::InvalidArgument, 2)),
+        ["one_owner"]
+    );
+}
+
+/// The history after everything that expires at 50 was deleted at 100, but for what `left` changes.
+fn swept(left: impl Fn(&mut Vec<EnvelopeMeta>)) -> impl Fn(&mut History) {
+    move |history| {
+        history.logs[0].1.iter_mut().for_each(|meta| meta.expiry_ns = 50);
+        history.attempts.clear();
+        history.streams.clear();
+        let mut logs = history.logs.clone();
+        logs[0].1.remove(0);
+        left(&mut logs[1].1);
+        let newest = vec![2, 5];
+        history.swept = Some(Swept {
+            at_ns: 100,
+            logs,
+            newest,
+        });
+    }
+}
+
+#[test]
+fn deletion_of_the_newest_of_what_does_not_expire_and_none_at_all_is_found() {
+    assert_eq!(unordered(swept(|_| {})), [""; 0]);
+    assert_eq!(unordered(swept(|left| left.truncate(1))), ["retention"]);
+    assert_eq!(unordered(swept(|left| drop(left.remove(0)))), ["retention"]);
+    assert_eq!(unordered(swept(|left| left[0].server_ns = 9)), ["retention"]);
+    let late = |history: &mut History| {
+        swept(|_| {})(history);
+        let whole = history.logs[0].1.clone();
+        history.swept.as_mut().expect("it is there").logs[0].1 = whole;
+    };
+    assert_eq!(unordered(late), ["retention"]);
+}
+
+/// Complaints about a history without requests: that nobody sent its envelopes is no news.
+fn unordered(change: impl Fn(&mut History)) -> Vec<&'static str> {
+    let mut found = complaints(change);
+    found.retain(|checker| *checker != "real_time_order");
+    found
+}
+
 // API-203, API-291
 #[test]
 fn a_boundary_that_falls_or_lies_above_what_a_later_query_shows_is_found() {
@@ -192,7 +316,7 @@ fn an_envelope_stored_after_out_of_range_and_a_query_without_it_is_found() {
         let key = crate::backend::history::key_of(&meta(1, 9, 19));
         history.publishes.push(Publish {
             keys: vec![key],
-            is_misdirected: false,
+            ..Publish::default()
         });
         let refusal = Came::Failure(Code::OutOfRange, "too long".to_owned());
         answer(history, Asked::Publish(3), refusal);
