@@ -224,6 +224,16 @@ impl Conversation {
         draft: &mut Draft<'_>,
     ) -> Result<(), Ignored> {
         self.require_open(&value, &shared.local_id)?;
+        // Every member sends its copy of a record. One of a staged record that names no new signer is not verified again.
+        let brings_nothing = |fold: &Fold| {
+            let mut signatures = value.action_certificate.signatures.iter();
+            fold.staged
+                && *fold.record.hash() == value.record_hash
+                && signatures.all(|signature| fold.signatures.contains(&signature.sender()))
+        };
+        if self.locked_fold().is_some_and(brings_nothing) {
+            return Err(Ignored::Duplicate);
+        }
         let verified = VerifiedActionCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
         let action_hash = self.lock_certified(verified.record(), verified.signatures(), draft)?;
         self.evaluate(action_hash, shared, draft);
