@@ -20,7 +20,7 @@ use crate::{
         cargo xtask test                 run every layer of tests, as CI does\n  \
         cargo xtask test unit            run only what needs neither a runtime nor a browser\n  \
         cargo xtask bench publish        measure what a publish costs\n  \
-        cargo xtask sim backend          look for faults under faults, seed by seed\n  \
+        cargo xtask sim backend          look for faults under faults, seed by seed; or sim conversation\n  \
         cargo xtask fuzz                 look for bytes that break a decoder\n  \
         cargo xtask doctor               say what this machine has and lacks\n\n\
         What is missing (the wasm target, Node, npm packages) is installed on the way, from package registries only, and\n\
@@ -171,6 +171,8 @@ pub(crate) struct RequirementsArguments {
 pub(crate) enum Simulated {
     /// The backend: its objects, Workers and clients.
     Backend,
+    /// Conversations: engines, their stores and one Router.
+    Conversation,
 }
 
 /// `cargo xtask sim`
@@ -179,7 +181,10 @@ pub(crate) enum Simulated {
     cargo xtask sim backend                                 seeds that once failed, then seeds 1 to 2000\n  \
     cargo xtask sim backend --seeds 1..20000 --shards 16    more of them, on 16 shards\n  \
     cargo xtask sim backend --replay 42                     one seed again, with everything that happened\n  \
-    cargo xtask sim backend --bug pages-cached              plant a bug: it must be found\n\n\
+    cargo xtask sim backend --bug pages-cached              plant a bug: it must be found\n  \
+    cargo xtask sim conversation                            conversations, with Byzantine members in some\n  \
+    cargo xtask sim conversation --members 7 --byzantine 2  of seven, two of them Byzantine\n  \
+    cargo xtask sim conversation --members 4 --byzantine 2  more than the protocol bears: honest members keep their word\n\n\
     Stops at the first seed that fails, with what does not hold and the command that replays it.")]
 pub(crate) struct SimArguments {
     /// What to simulate.
@@ -191,9 +196,15 @@ pub(crate) struct SimArguments {
     /// Run one seed and print its whole history.
     #[arg(long, value_name = "SEED")]
     pub(crate) replay: Option<u64>,
-    /// The shard count [default: drawn from each seed].
+    /// Of the backend: the shard count [default: drawn from each seed].
     #[arg(long, value_name = "N")]
     pub(crate) shards: Option<u32>,
+    /// Of a conversation: how many members [default: drawn from each seed].
+    #[arg(long, value_name = "N")]
+    pub(crate) members: Option<usize>,
+    /// Of a conversation: how many of them are Byzantine [default: drawn from each seed, up to f].
+    #[arg(long, value_name = "F")]
+    pub(crate) byzantine: Option<usize>,
     /// The faults that may happen: all, none, or names joined by commas [default: all].
     #[arg(long, value_name = "NAMES")]
     pub(crate) faults: Option<String>,

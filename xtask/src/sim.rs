@@ -37,11 +37,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &SimArguments) -> anyhow::Re
 fn words(arguments: &SimArguments) -> Vec<String> {
     let simulated = match arguments.simulated {
         Simulated::Backend => "backend",
+        Simulated::Conversation => "conversation",
     };
     let options = [
         ("--seeds", arguments.seeds.clone()),
         ("--replay", arguments.replay.map(|seed| seed.to_string())),
         ("--shards", arguments.shards.map(|count| count.to_string())),
+        ("--members", arguments.members.map(|count| count.to_string())),
+        ("--byzantine", arguments.byzantine.map(|count| count.to_string())),
         ("--faults", arguments.faults.clone()),
         ("--bug", arguments.bug.clone()),
     ];
@@ -66,6 +69,8 @@ mod tests {
             seeds: None,
             replay: Some(7),
             shards: Some(4),
+            members: None,
+            byzantine: None,
             faults: None,
             bug: None,
             keep_going: true,
@@ -74,5 +79,23 @@ mod tests {
             words(&arguments),
             ["backend", "--replay", "7", "--shards", "4", "--keep-going"]
         );
+        let arguments = SimArguments {
+            simulated: Simulated::Conversation,
+            shards: None,
+            members: Some(4),
+            byzantine: Some(1),
+            ..arguments
+        };
+        let expected = [
+            "conversation",
+            "--replay",
+            "7",
+            "--members",
+            "4",
+            "--byzantine",
+            "1",
+            "--keep-going",
+        ];
+        assert_eq!(words(&arguments), expected);
     }
 }

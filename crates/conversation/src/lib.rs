@@ -14,6 +14,7 @@
 //! | [`binding`] | how conversations travel over the backend: topics, framing, invitations |
 //! | [`store`] | what an endpoint keeps, and the transitions that change it |
 //! | [`engine`] | one input in, one step out: what to commit, then what to do |
+//! | `planted` | steps done wrong on purpose, for the simulation alone (feature `planted-bugs`) |
 
 pub mod address;
 pub mod binding;
@@ -21,6 +22,10 @@ pub mod certificates;
 pub mod engine;
 pub mod membership;
 pub mod outer_message;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+#[cfg(not(feature = "planted-bugs"))]
+mod planted;
 pub mod projection;
 pub mod store;
 pub mod values;

@@ -122,6 +122,12 @@ impl PublicKey {
     ///
     /// When it is not, or when the key is not a point of the curve.
     pub fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureVerificationError> {
+        crate::memo::verification(&self.0, &signature.0, message, || {
+            self.verify_anew(message, signature)
+        })
+    }
+
+    fn verify_anew(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureVerificationError> {
         let key = VerifyingKey::from_bytes(&self.0).map_err(|_| SignatureVerificationError)?;
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
         key.verify(message, &signature)
@@ -132,8 +138,10 @@ impl PublicKey {
     ///
     /// A key and its negation give the same one.
     pub fn x25519(&self) -> Option<[u8; 32]> {
-        let point = CompressedEdwardsY(without_sign(self.0)).decompress()?;
-        Some(point.to_montgomery().to_bytes())
+        crate::memo::exchange_key(&self.0, || {
+            let point = CompressedEdwardsY(without_sign(self.0)).decompress()?;
+            Some(point.to_montgomery().to_bytes())
+        })
     }
 }
 
@@ -281,7 +289,9 @@ impl AgentKey {
 
     /// Signs `message`; the same message always gives the same signature.
     pub fn sign(&self, message: &[u8]) -> Signature {
-        Signature(self.signing.sign(message).to_bytes())
+        let signature = Signature(self.signing.sign(message).to_bytes());
+        crate::memo::remember_signature(self.public.as_bytes(), &signature.0, message);
+        signature
     }
 
     /// The X25519 secret that opens what is sealed to [`PublicKey::x25519`]: the first half of SHA-512 of the seed,

@@ -18,6 +18,7 @@
 //! | [`sealed_body`] | a body encrypted to the recipients of one message |
 //! | [`registration`] | what an agent signs to register |
 //! | [`randomness`] | where random bytes come from |
+//! | `memo` | results of the above that a simulation need not compute twice (feature `crypto-memo`) |
 
 pub mod agent_card;
 pub mod agent_name;
@@ -29,6 +30,10 @@ pub mod issued_at;
 mod jws;
 pub mod key;
 pub mod literals;
+#[cfg(feature = "crypto-memo")]
+pub mod memo;
+#[cfg(not(feature = "crypto-memo"))]
+mod memo;
 pub mod randomness;
 pub mod registration;
 pub mod sealed_body;

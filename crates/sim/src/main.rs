@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -15,13 +15,7 @@ use clap::{
     Args, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use conclave_sim::backend::{
-    bugs::Bug,
-    faults::FaultSet,
-    report::Report,
-    seeds,
-    simulation::{Options, simulate},
-};
+use conclave_sim::{backend, conversation};
 
 #[derive(Parser)]
 #[command(
@@ -37,6 +31,8 @@ struct Arguments {
 enum What {
     /// The backend: objects, Workers and clients, with faults.
     Backend(BackendArguments),
+    /// Conversations: engines, their stores and one Router, with faults and Byzantine members.
+    Conversation(ConversationArguments),
 }
 
 #[derive(Args)]
@@ -52,18 +48,47 @@ struct BackendArguments {
     shards: Option<u32>,
     /// The faults that may happen: all, none, or names joined by commas.
     #[arg(long, default_value = "all")]
-    faults: FaultSet,
+    faults: backend::faults::FaultSet,
     /// Plant a bug, which the checkers must find.
     #[arg(long, value_name = "NAME", value_parser = bug_names())]
-    bug: Option<Bug>,
+    bug: Option<backend::bugs::Bug>,
     /// Run every seed, and name each that fails.
     #[arg(long)]
     keep_going: bool,
 }
 
 /// Bugs by their names, which the help and a refusal list.
-fn bug_names() -> impl TypedValueParser<Value = Bug> {
-    PossibleValuesParser::new(Bug::all().map(|bug| bug.to_string())).try_map(|name| name.parse::<Bug>())
+fn bug_names() -> impl TypedValueParser<Value = backend::bugs::Bug> {
+    let names = backend::bugs::Bug::all().map(|bug| bug.to_string());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<backend::bugs::Bug>())
+}
+
+#[derive(Args)]
+struct ConversationArguments {
+    /// The seeds to run.
+    #[arg(long, value_name = "A..B", default_value = "1..2000")]
+    seeds: Seeds,
+    /// Run one seed and show everything that happened.
+    #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
+    replay: Option<u64>,
+    /// How many members [default: drawn from each seed].
+    #[arg(long, value_name = "N")]
+    members: Option<usize>,
+    /// How many of them are Byzantine [default: drawn from each seed, up to f].
+    #[arg(long, value_name = "F")]
+    byzantine: Option<usize>,
+    /// The faults that may happen: all, none, or names joined by commas.
+    #[arg(long, default_value = "all")]
+    faults: conversation::faults::FaultSet,
+    /// Plant a bug, which the checkers must find.
+    #[arg(long, value_name = "NAME")]
+    bug: Option<conversation::bugs::Bug>,
+    /// Go on after a seed that fails.
+    #[arg(long)]
+    keep_going: bool,
+    /// How many seeds run side by side [default: one for each core].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
 }
 
 /// Both ends included.
@@ -82,100 +107,175 @@ impl FromStr for Seeds {
     }
 }
 
-/// What running many seeds came to.
-#[derive(Default)]
-struct Tally {
-    seeds: AtomicU64,
-    requests: AtomicU64,
-    successes: AtomicU64,
-    has_failed: AtomicBool,
-    failure: Mutex<Option<Report>>,
+fn main() -> ExitCode {
+    match Arguments::parse().what {
+        What::Backend(arguments) => run_backend(arguments),
+        What::Conversation(arguments) => run_conversation(arguments),
+    }
 }
 
-fn main() -> ExitCode {
-    let What::Backend(arguments) = Arguments::parse().what;
+fn run_backend(arguments: BackendArguments) -> ExitCode {
+    use backend::{
+        seeds,
+        simulation::{Options, simulate},
+    };
     let options = Options {
         shards: arguments.shards,
         faults: arguments.faults,
         bug: arguments.bug,
     };
-    match arguments.replay {
-        Some(seed) => replay(seed, &options),
-        None => run(&arguments.seeds.0, &options, arguments.keep_going),
+    if let Some(seed) = arguments.replay {
+        let report = simulate(seed, &options);
+        println!("{}", report.whole_history());
+        let summary = format!("seed {seed}, {} shards: everything holds", report.shard_count);
+        return verdict(
+            (!report.violations.is_empty()).then(|| report.to_string()),
+            &summary,
+        );
     }
-}
-
-fn replay(seed: u64, options: &Options) -> ExitCode {
-    let report = simulate(seed, options);
-    println!("{}", report.whole_history());
-    if report.violations.is_empty() {
-        println!("seed {seed}, {} shards: everything holds", report.shard_count);
-        return ExitCode::SUCCESS;
-    }
-    print!("{report}");
-    ExitCode::FAILURE
-}
-
-/// Runs kept seeds, then the range, on every core; stops at the first that fails unless it is to keep going.
-fn run(seeds: &RangeInclusive<u64>, options: &Options, keep_going: bool) -> ExitCode {
     let kept = if options.bug.is_none() {
         seeds::kept()
     } else {
         Vec::new()
     };
-    let jobs: Vec<(u64, Options)> = kept
-        .into_iter()
-        .chain(seeds.clone().map(|seed| (seed, options.clone())))
-        .collect();
-    let (tally, next, started) = (Tally::default(), AtomicU64::new(0), Instant::now());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| work(&jobs, &next, &tally, keep_going));
-        }
+    let jobs = jobs(kept, &arguments.seeds, &options);
+    let (requests, successes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let ran = run(&jobs, None, arguments.keep_going, |(seed, options)| {
+        let report = simulate(*seed, options);
+        let (all, answered) = report.requests();
+        requests.fetch_add(all as u64, Ordering::Relaxed);
+        successes.fetch_add(answered as u64, Ordering::Relaxed);
+        (!report.violations.is_empty()).then(|| report.to_string())
     });
-    let (ran, seconds) = (
-        tally.seeds.load(Ordering::Relaxed),
-        started.elapsed().as_secs_f64(),
+    let (requests, successes) = (requests.into_inner(), successes.into_inner());
+    ran.tell(&format!(
+        "{requests} requests, {successes} of them answered with success"
+    ))
+}
+
+fn run_conversation(arguments: ConversationArguments) -> ExitCode {
+    use conversation::{
+        seeds,
+        simulation::{Options, simulate},
+    };
+    let options = Options {
+        members: arguments.members,
+        byzantine: arguments.byzantine,
+        faults: arguments.faults,
+        bug: arguments.bug,
+    };
+    if let Some(seed) = arguments.replay {
+        let report = simulate(seed, &options);
+        println!("{}", report.whole_history());
+        let summary = format!("seed {seed}: everything holds; {}", report.summary());
+        return verdict(
+            (!report.violations.is_empty()).then(|| report.to_string()),
+            &summary,
+        );
+    }
+    let kept = if options.bug.is_none() {
+        seeds::kept()
+    } else {
+        Vec::new()
+    };
+    let jobs = jobs(kept, &arguments.seeds, &options);
+    let tally = Mutex::new(conversation::report::Tally::default());
+    let ran = run(
+        &jobs,
+        arguments.threads,
+        arguments.keep_going,
+        |(seed, options)| {
+            let report = simulate(*seed, options);
+            if let Ok(mut tally) = tally.lock() {
+                tally.add(&report);
+            }
+            (!report.violations.is_empty()).then(|| report.to_string())
+        },
     );
-    println!(
-        "{ran} seeds in {seconds:.1} s; {} requests, {} of them answered with success",
-        tally.requests.load(Ordering::Relaxed),
-        tally.successes.load(Ordering::Relaxed)
-    );
-    match tally.failure.into_inner().ok().flatten() {
-        None => ExitCode::SUCCESS,
+    let tally = tally.into_inner().map(|tally| tally.to_string());
+    ran.tell(&tally.unwrap_or_default())
+}
+
+fn verdict(failure: Option<String>, summary: &str) -> ExitCode {
+    match failure {
+        None => {
+            println!("{summary}");
+            ExitCode::SUCCESS
+        }
         Some(report) => {
-            print!("\n{report}");
+            print!("{report}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn work(jobs: &[(u64, Options)], next: &AtomicU64, tally: &Tally, keep_going: bool) {
-    while keep_going || !tally.has_failed.load(Ordering::Relaxed) {
-        let place = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap_or(usize::MAX);
-        let Some((seed, options)) = jobs.get(place) else {
-            break;
-        };
-        let report = simulate(*seed, options);
-        let (requests, successes) = report.requests();
-        tally.seeds.fetch_add(1, Ordering::Relaxed);
-        tally.requests.fetch_add(requests as u64, Ordering::Relaxed);
-        tally.successes.fetch_add(successes as u64, Ordering::Relaxed);
-        if let Some(violation) = report.violations.first() {
-            if keep_going {
-                println!(
-                    "{} {} ({})",
-                    violation.checker,
-                    report.replay_command(),
-                    violation.text
-                );
-            }
-            tally.has_failed.store(true, Ordering::Relaxed);
-            if let Ok(mut failure) = tally.failure.lock() {
-                failure.get_or_insert(report);
+/// Kept seeds, then the range.
+fn jobs<O: Clone>(kept: Vec<(u64, O)>, seeds: &Seeds, options: &O) -> Vec<(u64, O)> {
+    let range = seeds.0.clone().map(|seed| (seed, options.clone()));
+    kept.into_iter().chain(range).collect()
+}
+
+/// What running many seeds came to.
+struct Ran {
+    seeds: u64,
+    seconds: f64,
+    failures: u64,
+    first: Option<String>,
+}
+
+impl Ran {
+    fn tell(self, figures: &str) -> ExitCode {
+        println!(
+            "{} seeds in {:.1} s, {} do not hold; {figures}",
+            self.seeds, self.seconds, self.failures
+        );
+        match self.first {
+            None => ExitCode::SUCCESS,
+            Some(report) => {
+                print!("\n{report}");
+                ExitCode::FAILURE
             }
         }
+    }
+}
+
+/// Runs jobs side by side; stops at the first that fails, unless it is to go on.
+fn run<J: Sync>(
+    jobs: &[J],
+    threads: Option<usize>,
+    goes_on: bool,
+    simulate: impl Fn(&J) -> Option<String> + Sync,
+) -> Ran {
+    let (next, seeds, failures) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let first = Mutex::new(None);
+    let started = Instant::now();
+    let work = || {
+        while goes_on || failures.load(Ordering::Relaxed) == 0 {
+            let place = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap_or(usize::MAX);
+            let Some(job) = jobs.get(place) else { break };
+            let failure = simulate(job);
+            seeds.fetch_add(1, Ordering::Relaxed);
+            if let Some(report) = failure {
+                failures.fetch_add(1, Ordering::Relaxed);
+                if goes_on {
+                    println!("{report}");
+                }
+                if let Ok(mut first) = first.lock() {
+                    first.get_or_insert(report);
+                }
+            }
+        }
+    };
+    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    Ran {
+        seeds: seeds.into_inner(),
+        seconds: started.elapsed().as_secs_f64(),
+        failures: failures.into_inner(),
+        first: first.into_inner().ok().flatten(),
     }
 }

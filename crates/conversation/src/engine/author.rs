@@ -16,6 +16,7 @@ use super::shared::Shared;
 use super::text::message_text;
 use super::timing::{RESEND_BASE_MS, RESENDS_MAX, jittered};
 use crate::binding::{InvitationError, seal_invitation};
+use crate::planted::{Bug, has};
 use crate::store::rows::OutboundInvitation;
 use crate::values::{
     ActionCore, ActionProposal, ActionProposalKind, ClosedValue, DirectPacket, GenesisActionCore,
@@ -67,7 +68,8 @@ impl Conversation {
     /// The proposal to be made now, if there is one.
     fn next_proposal(&self, shared: &mut Shared) -> Option<Proposal> {
         let Intent { intent, .. } = self.intents.front()?;
-        if !self.is_recovered() || shared.instance.is_none() {
+        let may = self.is_recovered() || has(Bug::RebaseWhileFenced) || has(Bug::ProposeWhileFenced);
+        if !may || shared.instance.is_none() {
             return None;
         }
         let Some(action) = self.action(intent) else {

@@ -10,6 +10,7 @@ use super::ignored::Ignored;
 use super::shared::{DeliveryEntry, Shared, take};
 use super::text::canonical;
 use crate::certificates::VerifiedEvidence;
+use crate::planted::{Bug, has};
 use crate::projection::Message;
 use crate::store::Transition;
 use crate::store::rows::{ObligationRow, PendingDeliveryRow};
@@ -30,7 +31,10 @@ impl Conversation {
             return;
         }
         // After a vote to leave the anchor nothing more is staged or voted for under it.
-        if !fold.staged && !self.has_candidate() && fold.action_complete(&self.membership) {
+        if !fold.staged
+            && (!self.has_candidate() || has(Bug::StagesWhileLeaving))
+            && fold.action_complete(&self.membership)
+        {
             self.stage(action_hash, shared, draft);
         }
         let Some(fold) = self.folds.get(&action_hash) else {
@@ -60,7 +64,9 @@ impl Conversation {
                 outbound_id: None,
             },
         }));
-        self.send_copy(action_hash, shared, draft);
+        if !has(Bug::OnlyAuthorShares) || *record.author() == shared.local_id {
+            self.send_copy(action_hash, shared, draft);
+        }
         let statement = DurabilityVoteStatement {
             sharness_version: record.sharness_version(),
             kind: DurabilityVoteKind,
@@ -153,6 +159,11 @@ impl Conversation {
             // What is kept of a signer stays; the evidence of the certificate completes it.
             let _ = fold.votes.merge(vote);
         }
+        if has(Bug::WholeRecordStagedFirst) {
+            // As if it had come as signatures and votes.
+            self.evaluate(action_hash, shared, draft);
+            return Ok(());
+        }
         let Some(certified) = fold.certified(&self.anchor, &self.membership) else {
             shared.fail(Fatal::OwnValue("a verified record does not assemble".to_owned()));
             return Ok(());
@@ -215,7 +226,11 @@ impl Conversation {
         self.close_proposal(draft);
         self.advance_head(action_hash);
         self.finish_intent(&certified, draft);
-        if self.is_recovered() {
+        if has(Bug::AssembledBroadcast) && !received_whole {
+            let packet: DirectPacket = certified.to_value().into();
+            shared.enqueue(&self.membership, &packet.encode(), Vec::new(), None, draft);
+        }
+        if self.is_recovered() || has(Bug::RebaseWhileFenced) {
             self.propose(shared, draft);
         } else {
             self.move_on(shared, draft);

@@ -17,6 +17,7 @@ use super::shared::Shared;
 use super::text::message_text;
 use crate::certificates::{Merge, SignerMap, Subject, VerifiedEvidence, verify_evidence};
 use crate::membership::Membership;
+use crate::planted::{Bug, has};
 use crate::store::Transition;
 use crate::store::transition::{
     LockGenesis, LockProposal, MergeEvidence, SupersedeLock, UnwatchConversation,
@@ -41,6 +42,9 @@ impl Conversation {
         let intent = proposal.action.post_intent();
         if intent.author_agent_id != sender {
             return Err(Ignored::ForeignProposal);
+        }
+        if has(Bug::SignEveryProposal) {
+            self.locked = None;
         }
         self.require_new_post(intent, &shared.local_id)?;
         // The position is compared before the action is verified: it is cheap, and most repetitions fail it.
@@ -315,10 +319,10 @@ impl Conversation {
         let Some(loser) = self.folds.get(&locked) else {
             return Err(Ignored::Locked);
         };
-        if self.head.is_none() {
+        if self.head.is_none() || has(Bug::CompetitorRefused) {
             return Err(Ignored::Locked);
         }
-        if loser.staged {
+        if loser.staged && !has(Bug::StagedSuperseded) {
             return Err(Ignored::LockedAndStaged);
         }
         let mut fold = Fold::new(record.clone());
@@ -327,7 +331,15 @@ impl Conversation {
             superseded_action_hash: locked.to_string(),
             superseded_record_hash: loser.record.hash().to_string(),
             lock: fold.lock_row(),
-            certificate: fold.evidence_rows(),
+            certificate: fold
+                .evidence_rows()
+                .into_iter()
+                .take(if has(Bug::SupersedeWithoutCertificate) {
+                    1
+                } else {
+                    usize::MAX
+                })
+                .collect(),
         }));
         draft.progress(&fold, Stage::Proposed);
         for signature in signatures.iter() {
@@ -338,7 +350,9 @@ impl Conversation {
                 },
             );
         }
-        self.folds.remove(&locked);
+        if !has(Bug::SupersededFoldKept) {
+            self.folds.remove(&locked);
+        }
         self.locked = Some(*record.action_hash());
         self.folds.insert(*record.action_hash(), fold);
         Ok(())

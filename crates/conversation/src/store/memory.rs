@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::transition::decide_batch;
-use super::{Outcome, Read, ReadSet, Refusal, Snapshot, Transition};
+use super::{Key, Outcome, Read, ReadSet, Refusal, Snapshot, Transition};
 
 /// A store in memory. Clones share the same content, as two handles on one database do: dropping the engine and opening
 /// another from a clone is what a crash and a restart are.
@@ -84,6 +84,11 @@ impl MemoryStore {
         let mut reads = ReadSet::new();
         reads.answer(read.clone(), self.lock().rows.read(read));
         reads
+    }
+
+    /// The rows of a read themselves, as [`Snapshot::insert`] takes them.
+    pub fn rows(&self, read: &Read) -> Vec<(Key, Vec<u8>)> {
+        self.lock().rows.read(read)
     }
 
     /// Arms a fault.

@@ -10,6 +10,7 @@ use crate::{
     agent_card::AgentCard,
     identifiers::{AgentId, MessageId},
     key::AgentKey,
+    memo,
     randomness::{Randomness, random_array},
     signed_message::{BODY_BYTES_MAX, RECIPIENTS_MAX, SignedMessage},
     x25519,
@@ -90,9 +91,11 @@ pub fn seal<C: Borrow<AgentCard>>(
         let ephemeral = Zeroizing::new(random_array::<32>(randomness));
         let shared = x25519::shared_secret(&ephemeral, &public).ok_or(SealedBodySealingError)?;
         let encrypted_key = key_wrap::wrap(&key_wrap::key_encryption_key(&shared), &content_key);
+        let ephemeral_key = x25519::public_key(&ephemeral);
+        memo::remember_agreement(&ephemeral_key, &public, &shared);
         entries.push(Entry {
             encrypted_key,
-            ephemeral_key: x25519::public_key(&ephemeral),
+            ephemeral_key,
         });
     }
 
@@ -140,8 +143,10 @@ pub fn open(
         .map_err(|_| SealedBodyOpeningError)?;
     let entry = body.entries.get(position).ok_or(SealedBodyOpeningError)?;
 
-    let shared = x25519::shared_secret(&local_key.x25519_secret(), &entry.ephemeral_key)
-        .ok_or(SealedBodyOpeningError)?;
+    let shared = memo::agreement(&entry.ephemeral_key, &local_key.public_key(), || {
+        x25519::shared_secret(&local_key.x25519_secret(), &entry.ephemeral_key)
+    })
+    .ok_or(SealedBodyOpeningError)?;
     let content_key = key_wrap::unwrap(&key_wrap::key_encryption_key(&shared), &entry.encrypted_key)
         .ok_or(SealedBodyOpeningError)?;
     let commitment = bindings.commitment;

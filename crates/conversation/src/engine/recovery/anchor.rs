@@ -10,6 +10,7 @@ use crate::engine::error::Fatal;
 use crate::engine::ignored::Ignored;
 use crate::engine::shared::Shared;
 use crate::engine::text::utf8;
+use crate::planted::{Bug, has};
 use crate::store::Transition;
 use crate::store::rows::AnchorRow;
 use crate::store::transition::{AdoptReanchor, CompleteReanchor, LeaveAnchor, RestartEmpty};
@@ -72,14 +73,16 @@ impl Conversation {
         let leave = LeaveAnchor {
             reanchor: row,
             anchor: anchor_row,
-            released: self.head_lock(),
+            released: self.head_lock().filter(|_| !has(Bug::LockSurvivesReanchor)),
         };
         draft.commit(if adopted {
             Transition::AdoptReanchor(AdoptReanchor(leave))
         } else {
             Transition::CompleteReanchor(CompleteReanchor(leave))
         });
-        if let Some(locked) = self.locked.take() {
+        if !has(Bug::LockSurvivesReanchor)
+            && let Some(locked) = self.locked.take()
+        {
             self.folds.remove(&locked);
         }
         self.close_proposal(draft);

@@ -20,6 +20,7 @@ use crate::engine::limits::{
 use crate::engine::shared::Shared;
 use crate::engine::stored::{Trust, load_anchor_at, load_certified};
 use crate::engine::text::message_text;
+use crate::planted::{Bug, has};
 use crate::store::rows::{AnchorRow, CertifiedRecordRow, EvidenceKind, EvidenceRow, StagedRecordRow};
 use crate::store::{Key, Read, Row, Snapshot};
 use crate::values::{
@@ -85,6 +86,9 @@ impl Conversation {
         if sender == shared.local_id {
             return Err(Ignored::OwnRequest);
         }
+        if has(Bug::AnswersWaitForRecovery) && !self.is_recovered() {
+            return Err(Ignored::NotRecovered);
+        }
         let verified = VerifiedCatchUpRequest::verify(request, &sender, &self.membership)?;
         let conversation_id = *self.membership.conversation_id();
         if shared.outbox.answers_pending(&conversation_id, &sender) >= ANSWERS_PENDING_PER_MEMBER_MAX {
@@ -104,7 +108,10 @@ impl Conversation {
         }
         match self.chain.next(position.as_ref()) {
             Some(item) => self.begin_answer(sender, request, item, draft),
-            None if self.is_at(position.as_ref()) && self.staged_successor().is_some() => {
+            None if self.is_at(position.as_ref())
+                && self.staged_successor().is_some()
+                && !has(Bug::HolderSaysIncomplete) =>
+            {
                 self.show_successor(Some(sender), shared, draft);
             }
             None => self.answer_incomplete(sender, request, position, shared, draft),

@@ -10,6 +10,7 @@ use crate::engine::error::Fatal;
 use crate::engine::ignored::Ignored;
 use crate::engine::shared::Shared;
 use crate::engine::text::{canonical, message_text};
+use crate::planted::{Bug, has};
 use crate::store::Transition;
 use crate::store::rows::{EvidenceKind, EvidenceRow, ReanchorRow};
 use crate::store::transition::{HeadLock, MergeEvidence, StageReanchor};
@@ -80,7 +81,7 @@ impl Conversation {
             return self.restart_empty(instance, shared, draft);
         }
         self.schedule_settled(draft);
-        if self.staged_successor().is_some() {
+        if self.staged_successor().is_some() && !has(Bug::VoteBehindSuccessor) {
             return self.show_successor(None, shared, draft);
         }
         match self.candidate_of(&instance) {

@@ -11,6 +11,7 @@ use crate::engine::ignored::Ignored;
 use crate::engine::input::TimerId;
 use crate::engine::shared::Shared;
 use crate::engine::timing::{CATCH_UP_BASE_MS, CATCH_UP_RETRIES_MAX, jittered};
+use crate::planted::{Bug, has};
 use crate::values::{
     CatchUpIncomplete, CatchUpItem, CatchUpPage, CatchUpRequest, CatchUpRequestKind, ClosedValue,
     DirectPacket,
@@ -187,6 +188,7 @@ impl Conversation {
         let conversation_id = *self.membership.conversation_id();
         let Some(run) = self.run_mut() else { return };
         let needed = match run.readiness {
+            Readiness::Quorum | Readiness::RetriesSpent if has(Bug::ReadinessNeedsAll) => members - 1,
             Readiness::Quorum | Readiness::RetriesSpent => readiness_answers(members),
             Readiness::EveryMember => members - 1,
             Readiness::Ready => return,

@@ -5,6 +5,7 @@
 //! included, because no candidate of an anchor that is no longer current can ever be completed or voted for.
 
 use super::{Decision, Read, ReadSet, Refusal, Table, Write, row_of};
+use crate::planted::{Bug, has};
 use crate::store::rows::{
     AnchorRow, CertifiedRecordRow, ConversationStateRow, EvidenceKind, EvidenceRow, MembershipRow,
     ObligationRow, ProposalLockRow, ReanchorRow, StagedRecordRow,
@@ -168,6 +169,9 @@ impl LeaveAnchor {
         let record = Key::new([id, &released.record_hash]);
         if let Some(lock) = reads.get::<ProposalLockRow>(&lock_key(&self.reanchor))? {
             writes.push(lock.delete());
+        }
+        if has(Bug::ReleasedLockKeepsEvidence) {
+            return Ok(());
         }
         for prefix in self.released_evidence(released) {
             writes.extend(reads.below::<EvidenceRow>(&prefix)?.iter().map(Row::delete));

@@ -1,0 +1,375 @@
+//! What Byzantine members say.
+
+use crate::conversation::world::World;
+use conclave_conversation::values::{
+    ActionCertificate, ActionCertificateKind, ActionCertifiedRecord, ActionCertifiedRecordKind, ActionHash,
+    ActionProposal, ActionProposalKind, ActionSignatureKind, ActionSignatureStatement,
+    CatchUpAttestationKind, CatchUpAttestationStatement, CatchUpIncomplete, CatchUpIncompleteKind,
+    CatchUpItem, CatchUpItemHash, CatchUpItemKind, CatchUpPage, CatchUpPageKind, CatchUpRequest,
+    CatchUpRequestKind, CertifiedRecord, CertifiedRecordKind, ClosedValue, Content, ConversationId,
+    DirectPacket, DurabilityCertificate, DurabilityCertificateKind, DurabilityVoteKind,
+    DurabilityVoteStatement, EvidenceMessages, PostActionCore, PostActionKind, PostId, PostIntent,
+    PostIntentKind, ReanchorBody, ReanchorVoteKind, ReanchorVoteStatement, RecordCore, RecordHash,
+};
+use conclave_harness::WIRE_VERSION;
+
+impl World {
+    /// Two proposals at the head, each to everybody or to some; now and then two posts of one id.
+    pub(super) fn equivocate(&mut self, member: usize, conversation: &ConversationId) {
+        let Some((record, anchor)) = self.tips.get(conversation).copied() else {
+            return;
+        };
+        let shares_id = self.random.chance(200);
+        let first = PostId::from_bytes(self.bytes(member));
+        let mut away = self.some_of(conversation);
+        for number in 0..2 {
+            let post = if shares_id {
+                first
+            } else {
+                PostId::from_bytes(self.bytes(member))
+            };
+            let Some(packet) = self.proposal(member, conversation, post, number, record, anchor) else {
+                return;
+            };
+            self.tell_but(member, conversation, &packet.encode(), &away);
+            // The other half gets the other one.
+            let known = self
+                .history
+                .conversations
+                .iter()
+                .find(|known| known.id == *conversation);
+            let members = known.map_or(Vec::new(), |known| known.members.clone());
+            let is_split = !away.is_empty();
+            away = members
+                .into_iter()
+                .filter(|other| is_split && self.history.honest[*other] && !away.contains(other))
+                .collect();
+        }
+    }
+
+    fn proposal(
+        &mut self,
+        member: usize,
+        conversation: &ConversationId,
+        post_id: PostId,
+        number: usize,
+        previous_record_hash: RecordHash,
+        anchor_hash: conclave_conversation::values::AnchorHash,
+    ) -> Option<DirectPacket> {
+        let membership = self
+            .conversations
+            .iter()
+            .find(|known| known.conversation_id() == conversation)?;
+        let post_intent = PostIntent {
+            sharness_version: WIRE_VERSION,
+            kind: PostIntentKind,
+            conversation_id: *conversation,
+            membership_hash: *membership.hash(),
+            author_agent_id: self.members[member].agent.id(),
+            post_id,
+            content: Content::text(format!("lie {number} {}", self.inputs)).ok()?,
+        };
+        let action = PostActionCore {
+            sharness_version: WIRE_VERSION,
+            kind: PostActionKind,
+            conversation_id: *conversation,
+            membership_hash: post_intent.membership_hash,
+            anchor_hash,
+            previous_record_hash,
+            post_intent_hash: post_intent.hash(),
+            post_intent,
+        };
+        Some(
+            ActionProposal {
+                sharness_version: WIRE_VERSION,
+                kind: ActionProposalKind,
+                action: action.into(),
+            }
+            .into(),
+        )
+    }
+
+    /// Signs an action, votes for a record, votes for a re-anchor: whichever it finds, however it voted before.
+    pub(super) fn sign_all(&mut self, member: usize, conversation: &ConversationId) {
+        let signer_agent_id = self.members[member].agent.id();
+        let Some(pool) = self.pool() else { return };
+        let actions: Vec<ActionHash> = pool.actions.keys().copied().collect();
+        let records: Vec<RecordHash> = pool.records.keys().copied().collect();
+        let reanchors: Vec<ReanchorBody> = pool.reanchors.values().cloned().collect();
+        if !actions.is_empty() {
+            let action_hash = *self.random.pick(&actions);
+            let (sharness_version, kind) = (WIRE_VERSION, ActionSignatureKind);
+            self.state(
+                member,
+                conversation,
+                ActionSignatureStatement {
+                    sharness_version,
+                    kind,
+                    signer_agent_id,
+                    action_hash,
+                },
+            );
+        }
+        if !records.is_empty() {
+            let record_hash = *self.random.pick(&records);
+            self.state(member, conversation, self.vote(member, conversation, record_hash));
+        }
+        let body = if !reanchors.is_empty() && self.random.chance(700) {
+            Some(self.random.pick(&reanchors).clone())
+        } else {
+            self.invented_reanchor(conversation, &records)
+        };
+        if let Some(reanchor) = body {
+            let statement = ReanchorVoteStatement {
+                sharness_version: reanchor.sharness_version,
+                kind: ReanchorVoteKind,
+                signer_agent_id,
+                anchor_hash: reanchor.hash(),
+                reanchor,
+            };
+            self.state(member, conversation, statement);
+        }
+    }
+
+    fn vote(
+        &self,
+        member: usize,
+        conversation: &ConversationId,
+        record_hash: RecordHash,
+    ) -> DurabilityVoteStatement {
+        let membership = self
+            .conversations
+            .iter()
+            .find(|known| known.conversation_id() == conversation);
+        DurabilityVoteStatement {
+            sharness_version: WIRE_VERSION,
+            kind: DurabilityVoteKind,
+            signer_agent_id: self.members[member].agent.id(),
+            conversation_id: *conversation,
+            membership_hash: *membership.unwrap_or(&self.conversations[0]).hash(),
+            record_hash,
+        }
+    }
+
+    /// Away from the current anchor at some record that is not the head.
+    fn invented_reanchor(
+        &self,
+        conversation: &ConversationId,
+        records: &[RecordHash],
+    ) -> Option<ReanchorBody> {
+        let (_, previous_anchor_hash) = self.tips.get(conversation).copied()?;
+        let membership = self
+            .conversations
+            .iter()
+            .find(|known| known.conversation_id() == conversation)?;
+        let selected_record_hash = *records.get(self.random.below(records.len()))?;
+        Some(ReanchorBody {
+            sharness_version: WIRE_VERSION,
+            kind: conclave_conversation::values::ReanchorBodyKind,
+            conversation_id: *conversation,
+            membership_hash: *membership.hash(),
+            previous_anchor_hash,
+            selected_record_hash,
+            router_instance_id: self.router.instance(),
+        })
+    }
+
+    /// Something that was said before: as it was, whoever said it, or in an envelope of its own.
+    pub(super) fn replay(&mut self, member: usize, conversation: &ConversationId) {
+        let known = self.pool().map_or(0, |pool| pool.messages.len());
+        for _ in 0..self.random.between(1, 6) {
+            let place = self.random.below(known);
+            let Some((of, message, plaintext)) =
+                self.pool().and_then(|pool| pool.messages.get(place).cloned())
+            else {
+                return;
+            };
+            if self.random.chance(500) {
+                self.say(&of, message);
+            } else {
+                self.tell(member, conversation, &plaintext);
+            }
+        }
+    }
+
+    /// An answer to somebody's question, with an item or without, whatever it holds.
+    pub(super) fn answer_junk(&mut self, member: usize, conversation: &ConversationId) {
+        let Some(pool) = self.pool() else { return };
+        let (requests, certified) = (pool.requests.clone(), pool.certified.clone());
+        let Some(request) = requests
+            .get(requests.len().saturating_sub(1 + self.random.below(4)))
+            .cloned()
+        else {
+            return;
+        };
+        let item: Option<CatchUpItem> = match self.random.below(3) {
+            0 => None,
+            _ if certified.is_empty() => None,
+            _ => Some(self.random.pick(&certified).clone().into()),
+        };
+        let (item_kind, item_hash) = match &item {
+            Some(CatchUpItem::CertifiedRecord(record)) => {
+                let hash = record.action_certified_record.record_hash;
+                (
+                    CatchUpItemKind::CertifiedRecord,
+                    Some(CatchUpItemHash::Record(hash)),
+                )
+            }
+            _ => (CatchUpItemKind::Incomplete, None),
+        };
+        let has_more = item.is_some() && self.random.chance(500);
+        let statement = CatchUpAttestationStatement {
+            sharness_version: WIRE_VERSION,
+            kind: CatchUpAttestationKind,
+            signer_agent_id: self.members[member].agent.id(),
+            request: request.clone(),
+            item_kind,
+            item_hash,
+            has_more,
+        };
+        let Some(attestation) = self.sign(member, statement) else {
+            return;
+        };
+        let packet: DirectPacket = match item {
+            None => CatchUpIncomplete {
+                sharness_version: WIRE_VERSION,
+                kind: CatchUpIncompleteKind,
+                request,
+                attestation,
+            }
+            .into(),
+            Some(item) => CatchUpPage {
+                sharness_version: WIRE_VERSION,
+                kind: CatchUpPageKind,
+                request,
+                item,
+                has_more,
+                attestation,
+            }
+            .into(),
+        };
+        self.tell(member, conversation, &packet.encode());
+    }
+
+    /// A handful of questions, of votes for nothing and of bodies without meaning.
+    pub(super) fn flood(&mut self, member: usize, conversation: &ConversationId) {
+        for _ in 0..self.random.between(2, 10) {
+            match self.random.below(3) {
+                0 => {
+                    let record = RecordHash::from_bytes(self.bytes(member));
+                    self.state(member, conversation, self.vote(member, conversation, record));
+                }
+                1 => {
+                    let known = self
+                        .tips
+                        .get(conversation)
+                        .copied()
+                        .filter(|_| self.random.chance(700));
+                    let request: DirectPacket = CatchUpRequest {
+                        sharness_version: WIRE_VERSION,
+                        kind: CatchUpRequestKind,
+                        conversation_id: *conversation,
+                        membership_hash: *self.conversations[0].hash(),
+                        requester_agent_id: self.members[member].agent.id(),
+                        known_record_hash: known.map(|(record, _)| record),
+                        known_anchor_hash: known.map(|(_, anchor)| anchor),
+                    }
+                    .into();
+                    self.tell(member, conversation, &request.encode());
+                }
+                _ => {
+                    let bytes: [u8; 40] = self.bytes(member);
+                    self.tell(member, conversation, &bytes);
+                }
+            }
+        }
+    }
+
+    /// A record with the signatures it knows and its own, with or without votes, if they suffice for anything.
+    pub(super) fn show_late(&mut self, member: usize, conversation: &ConversationId) {
+        let colluders: Vec<usize> = (0..self.members.len())
+            .filter(|other| !self.history.honest[*other])
+            .collect();
+        let Some(pool) = self.pool() else { return };
+        let actions: Vec<_> = pool
+            .actions
+            .values()
+            .filter(|action| action.conversation_id() == conversation)
+            .cloned()
+            .collect();
+        if actions.is_empty() {
+            return;
+        }
+        let action = self.random.pick(&actions).clone();
+        let anchor = match &action {
+            conclave_conversation::values::ActionCore::Genesis(genesis) => {
+                conclave_conversation::values::AnchorBody::from(genesis.anchor.clone()).hash()
+            }
+            conclave_conversation::values::ActionCore::Post(post) => post.anchor_hash,
+        };
+        let action_hash = action.hash();
+        let record_core = RecordCore::of_action(action, anchor);
+        let record_hash = record_core.hash();
+        for colluder in colluders {
+            let signer_agent_id = self.members[colluder].agent.id();
+            let (sharness_version, kind) = (record_core.sharness_version(), ActionSignatureKind);
+            let _ = self.sign(
+                colluder,
+                ActionSignatureStatement {
+                    sharness_version,
+                    kind,
+                    signer_agent_id,
+                    action_hash,
+                },
+            );
+            let _ = self.sign(colluder, self.vote(colluder, conversation, record_hash));
+        }
+        let Some(pool) = self.pool() else { return };
+        let signatures: Vec<_> = pool
+            .signatures
+            .get(&action_hash)
+            .into_iter()
+            .flat_map(|known| known.values().cloned())
+            .collect();
+        let votes: Vec<_> = pool
+            .votes
+            .get(&record_hash)
+            .into_iter()
+            .flat_map(|known| known.values().cloned())
+            .collect();
+        let anchor = pool.anchors.get(&anchor).cloned();
+        let (Some(signatures), Some(router_anchor)) = (EvidenceMessages::new(signatures), anchor) else {
+            return;
+        };
+        let sharness_version = record_core.sharness_version();
+        let record = ActionCertifiedRecord {
+            sharness_version,
+            kind: ActionCertifiedRecordKind,
+            record_hash,
+            record_core,
+            router_anchor,
+            action_certificate: ActionCertificate {
+                sharness_version,
+                kind: ActionCertificateKind,
+                action_hash,
+                signatures,
+            },
+        };
+        let packet: DirectPacket = match EvidenceMessages::new(votes).filter(|_| self.random.chance(600)) {
+            None => record.into(),
+            Some(votes) => CertifiedRecord {
+                sharness_version,
+                kind: CertifiedRecordKind,
+                action_certified_record: record,
+                durability_certificate: DurabilityCertificate {
+                    sharness_version,
+                    kind: DurabilityCertificateKind,
+                    record_hash,
+                    votes,
+                },
+            }
+            .into(),
+        };
+        self.tell(member, conversation, &packet.encode());
+    }
+}

@@ -1,0 +1,190 @@
+//! Byzantine members. Each holds real keys and runs an engine, so that it takes part as long as it likes; what the engine
+//! sends is withheld or sealed to some, and beside it the member says whatever it wants.
+//!
+//! All Byzantine members of a seed share what they know ([`pool`]) and one plan, drawn from the seed: some seeds have
+//! members that only keep silent, some have all of it at once. `lies` is what they say, `craft` how.
+
+mod craft;
+mod lies;
+mod pool;
+
+use std::rc::Rc;
+
+use conclave_conversation::{
+    engine::{SendOutcome, Transmit},
+    outer_message::open_outer_message,
+};
+use conclave_harness::{EncodedSignedMessage, WireVersions};
+
+use self::pool::Pool;
+use super::{
+    router::Topic,
+    world::{Future, MS, SECOND, World},
+};
+use crate::random::Random;
+
+/// Something a Byzantine member does beside what its engine sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mischief {
+    /// Two proposals at one head.
+    Equivocate,
+    /// Signs every action, votes for every record and for more than one re-anchor.
+    SignAll,
+    /// Says again what anybody said before, in its own envelope or as it was.
+    Replay,
+    /// Answers questions with nothing, with the wrong item, with a false `hasMore`.
+    AnswerJunk,
+    /// Questions, votes for nothing, bodies that mean nothing.
+    Flood,
+    /// Certificates it assembled itself, when it likes and to whom it likes.
+    ShowLate,
+}
+
+impl Mischief {
+    const ALL: [Self; 6] = [
+        Self::Equivocate,
+        Self::SignAll,
+        Self::Replay,
+        Self::AnswerJunk,
+        Self::Flood,
+        Self::ShowLate,
+    ];
+}
+
+/// What the Byzantine members of a seed are up to.
+pub(super) struct Adversary {
+    /// When they stop acting like anybody else. Until then conversations can begin.
+    turns_us: u64,
+    /// What of their engines' messages they withhold, in thousandths.
+    withheld: u64,
+    /// What of it they seal to some only, in thousandths.
+    sealed_away: u64,
+    mischief: Vec<Mischief>,
+    is_silent: bool,
+    pool: Pool,
+}
+
+impl Adversary {
+    /// The plan of one seed.
+    pub(super) fn draw(random: &Random) -> Self {
+        let share = || {
+            if random.chance(400) {
+                random.between(50, 1000)
+            } else {
+                0
+            }
+        };
+        let (withheld, sealed_away) = (share(), share());
+        Adversary {
+            turns_us: if random.chance(200) {
+                0
+            } else {
+                random.between(2 * SECOND, 20 * SECOND)
+            },
+            withheld,
+            sealed_away,
+            mischief: Mischief::ALL.into_iter().filter(|_| random.chance(450)).collect(),
+            is_silent: false,
+            pool: Pool::default(),
+        }
+    }
+}
+
+/// How many messages a Byzantine member sends beside its engine's, at most: enough for any of it, few enough to end.
+const MISCHIEF_MAX: usize = 150;
+
+impl World {
+    /// What a Byzantine member makes of a message of its engine; none when the message goes no further.
+    pub(super) fn bend(&mut self, member: usize, transmit: Rc<Transmit>) -> Option<Rc<Transmit>> {
+        if self.history.honest[member] {
+            return Some(transmit);
+        }
+        let (turns_us, withheld, sealed_away, is_silent) = match &self.adversary {
+            Some(adversary) => (
+                adversary.turns_us,
+                adversary.withheld,
+                adversary.sealed_away,
+                adversary.is_silent,
+            ),
+            None => return Some(transmit),
+        };
+        if is_silent || (self.now_us >= turns_us && self.random.chance(withheld)) {
+            return None;
+        }
+        if self.now_us >= turns_us && self.random.chance(sealed_away) {
+            let away = self.some_of(&transmit.conversation_id);
+            if let Some(message) = self.seal_again(member, &transmit, &away) {
+                self.say(&transmit.conversation_id, message);
+                return None;
+            }
+        }
+        Some(transmit)
+    }
+
+    /// An engine is told that its message was ordered.
+    pub(super) fn pretend(&mut self, member: usize, life: u32, transmit: &Transmit) {
+        let outcome = SendOutcome::Accepted {
+            router_instance_id: transmit.expected_router_instance_id,
+            digest: transmit.message.digest(),
+        };
+        let id = transmit.outbound_id;
+        self.schedule(
+            20 * MS,
+            Future::Outcome {
+                member,
+                life,
+                id,
+                outcome,
+            },
+        );
+    }
+
+    /// A Byzantine member reads a message.
+    pub(super) fn overhear(&mut self, member: usize, topic: &Topic, message: &EncodedSignedMessage) {
+        let (Some(adversary), Topic::Conversation(id)) = (&mut self.adversary, topic) else {
+            return;
+        };
+        if self.history.honest[member] || adversary.pool.has_seen(message) {
+            return;
+        }
+        let known = self
+            .conversations
+            .iter()
+            .find(|known| known.conversation_id() == id);
+        let Some(membership) = known else { return };
+        let agent = &self.members[member].agent;
+        let live = WireVersions::live();
+        if let Ok(outer) = open_outer_message(message, membership, &agent.card, &agent.key, &live) {
+            adversary.pool.learn(*id, message, outer);
+        }
+    }
+
+    /// Byzantine members say no more than nothing from here on.
+    pub(super) fn silence(&mut self) {
+        if let Some(adversary) = &mut self.adversary {
+            adversary.is_silent = true;
+        }
+    }
+
+    /// One look of a Byzantine member.
+    pub(super) fn mischief(&mut self, member: usize) {
+        let Some(adversary) = &self.adversary else { return };
+        if adversary.is_silent || adversary.pool.said > MISCHIEF_MAX {
+            return;
+        }
+        let (turned, choices) = (self.now_us >= adversary.turns_us, adversary.mischief.clone());
+        if turned && !choices.is_empty() {
+            let conversation = *self.conversations[0].conversation_id();
+            match *self.random.pick(&choices) {
+                Mischief::Equivocate => self.equivocate(member, &conversation),
+                Mischief::SignAll => self.sign_all(member, &conversation),
+                Mischief::Replay => self.replay(member, &conversation),
+                Mischief::AnswerJunk => self.answer_junk(member, &conversation),
+                Mischief::Flood => self.flood(member, &conversation),
+                Mischief::ShowLate => self.show_late(member, &conversation),
+            }
+        }
+        let delay = self.random.between(100 * MS, 4 * SECOND);
+        self.schedule(delay, Future::Mischief { member });
+    }
+}

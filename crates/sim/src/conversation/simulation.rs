@@ -1,0 +1,204 @@
+//! From a seed to a verdict.
+
+use std::collections::BTreeSet;
+
+use conclave_conversation::{
+    certificates::faults as faults_of, membership::Membership, planted, test_support,
+};
+use conclave_harness::memo;
+
+use super::{
+    adversary::Adversary,
+    agents::agents,
+    bugs::{Breach, Bug},
+    checkers,
+    faults::{FaultSet, Rates},
+    history::{History, Known},
+    member::Member,
+    report::Report,
+    router::{Dialect, Router},
+    world::{Future, SECOND, World},
+};
+use crate::random::Random;
+
+/// What to simulate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How many members; drawn from the seed if none.
+    pub members: Option<usize>,
+    /// How many of them are Byzantine; drawn from the seed, up to `f`, if none.
+    pub byzantine: Option<usize>,
+    /// The faults that may happen.
+    pub faults: FaultSet,
+    /// A planted bug.
+    pub bug: Option<Bug>,
+}
+
+/// The sizes that seeds draw, and how many seeds of a hundred draw each: most are small, because a message costs its
+/// receivers and the small ones have what there is to interleave.
+const SIZES: [(usize, usize); 5] = [(2, 38), (3, 24), (4, 32), (7, 4), (10, 2)];
+
+/// Inputs while faults happen, for each member, beyond which a run counts as one that never comes to rest. Whole seeds take
+/// a tenth of it.
+const INPUTS_MAX: u64 = 4_000;
+
+/// Kinds of fault that a seed has, in thousandths.
+const FAULT_LIKELY: u64 = 350;
+/// Seeds without any fault, in thousandths: in them counts of messages are exact.
+const QUIET: u64 = 80;
+
+/// Runs a seed.
+#[must_use]
+pub fn simulate(seed: u64, options: &Options) -> Report {
+    memo::forget();
+    let (breach, step) = match options.bug {
+        Some(Bug::Breach(breach)) => (Some(breach), None),
+        Some(Bug::Step(step)) => (None, Some(step)),
+        None => (None, None),
+    };
+    planted::plant(step);
+    let report = run(seed, options, breach);
+    planted::plant(None);
+    report
+}
+
+fn run(seed: u64, options: &Options, breach: Option<Breach>) -> Report {
+    let random = Random::new(seed);
+    let drawn = draw_size(random.below(100));
+    let members = options.members.unwrap_or(drawn);
+    let drawn = random.below(faults_of(members) + 1);
+    let byzantine = options.byzantine.unwrap_or(drawn).min(members);
+    let mut world = build(seed, random, members, byzantine, options);
+    world.breach = breach;
+    if byzantine > 0 {
+        world.adversary = Some(Adversary::draw(&world.random));
+    }
+    begin(&mut world);
+    let chaos_us = world.random.between(20, 150) * SECOND;
+    if world.run(chaos_us, INPUTS_MAX * members as u64) {
+        world.end();
+    } else {
+        world.read_stores();
+    }
+    let violations = checkers::check(&world.history);
+    Report {
+        seed,
+        options: options.clone(),
+        members,
+        byzantine,
+        inputs: world.inputs,
+        virtual_ms: world.now_us / 1_000,
+        violations,
+        history: world.history,
+    }
+}
+
+/// The size of a seed that drew a number below a hundred.
+fn draw_size(drawn: usize) -> usize {
+    let mut seeds = 0;
+    let found = SIZES.iter().find(|(_, share)| {
+        seeds += share;
+        drawn < seeds
+    });
+    found.map_or(SIZES[0].0, |(size, _)| *size)
+}
+
+fn build(seed: u64, random: Random, members: usize, byzantine: usize, options: &Options) -> World {
+    let agents = agents(members);
+    let is_quiet = random.chance(QUIET);
+    let rates = if is_quiet {
+        Rates::none()
+    } else {
+        Rates::draw(&options.faults, FAULT_LIKELY, &random)
+    };
+    let dialect = if random.chance(700) {
+        Dialect::Backend
+    } else {
+        Dialect::Chapter
+    };
+    let mut honest = vec![true; members];
+    while honest.iter().filter(|is_honest| !**is_honest).count() < byzantine {
+        honest[random.below(members)] = false;
+    }
+    let mut groups: Vec<Vec<usize>> = vec![(0..members).collect()];
+    if members > 2 && random.chance(250) {
+        // A second conversation among some of the honest ones: neither may hold the other.
+        let able: Vec<usize> = (0..members).filter(|member| honest[*member]).collect();
+        let size = usize::try_from(random.between(2, 3)).unwrap_or(2).min(able.len());
+        let mut chosen = BTreeSet::new();
+        while chosen.len() < size {
+            chosen.insert(*random.pick(&able));
+        }
+        if size >= 2 && size < members {
+            groups.push(chosen.into_iter().collect());
+        }
+    }
+    let conversations: Vec<Membership> = groups
+        .iter()
+        .map(|group| {
+            let cards = group.iter().map(|member| agents[*member].card.clone()).collect();
+            Membership::from_cards(cards, &test_support::history()).expect("agents form a membership")
+        })
+        .collect();
+    let history = History {
+        agents: agents.iter().map(|agent| agent.id()).collect(),
+        honest,
+        conversations: conversations
+            .iter()
+            .zip(&groups)
+            .map(|(membership, group)| Known {
+                id: *membership.conversation_id(),
+                members: group.clone(),
+            })
+            .collect(),
+        is_exact: is_quiet,
+        ..History::default()
+    };
+    let members = agents
+        .into_iter()
+        .enumerate()
+        .map(|(number, agent)| Member::new(agent, seed.wrapping_mul(1_000).wrapping_add(number as u64)))
+        .collect();
+    World::new(
+        random,
+        rates,
+        Router::new(dialect),
+        members,
+        conversations,
+        history,
+    )
+}
+
+/// Everyone opens, somebody posts, and faults begin.
+fn begin(world: &mut World) {
+    for member in 0..world.members.len() {
+        let delay = world.random.between(0, SECOND);
+        world.schedule(delay, Future::Open { member });
+    }
+    let groups: Vec<Vec<usize>> = world
+        .history
+        .conversations
+        .iter()
+        .map(|known| known.members.clone())
+        .collect();
+    for (conversation, group) in groups.into_iter().enumerate() {
+        let posts = world.random.between(2, 7);
+        for post in 0..posts {
+            let member = *world.random.pick(&group);
+            // Some at once, some at the same time as others, some after long silence.
+            let delay = if post == 0 {
+                SECOND
+            } else {
+                world.random.between(SECOND, 60 * SECOND)
+            };
+            world.schedule(delay, Future::Post { member, conversation });
+        }
+    }
+    world.schedule(2 * SECOND, Future::Chaos);
+    for member in (0..world.members.len())
+        .filter(|member| !world.history.honest[*member])
+        .collect::<Vec<_>>()
+    {
+        world.schedule(2 * SECOND, Future::Mischief { member });
+    }
+}
