@@ -22,10 +22,8 @@ use crate::{
 /// `PublishRequest.envelopes`.
 const ENVELOPES_FIELD_NUMBER: u32 = 1;
 
-/// What any action of an identity update takes at least when encoded, in bytes: its tag and its length.
-const MIN_ACTION_BYTES: u64 = 2;
-/// What one that can be valid takes at least, in bytes: each carries a signature, and the shortest kind of those has 64
-/// bytes or names a wallet in more than 40.
+/// What an action of an identity update that can be valid takes at least, in bytes: each carries a signature, and the
+/// shortest kind of those has 64 bytes or names a wallet in more than 40.
 const MIN_SIGNED_ACTION_BYTES: u64 = 32;
 
 /// The type URL of the detail that a failed publish carries.
@@ -216,14 +214,15 @@ fn check_wire_length(wire_bytes: u64, limits: &Limits) -> Result<(), PublishFail
 }
 
 /// Refuses an identity update of more actions than can be valid within its bound, before they are decoded: a hundred
-/// and more times as large in memory as on the wire, they would not fit the isolate they are judged in.
+/// and more times as large in memory as on the wire, they would not fit the isolate they are judged in. One that is also
+/// longer than its bound is too large, as it would be if it were decoded.
 fn check_actions(index: usize, envelope: &Bytes, limits: &Limits) -> Result<(), PublishFailure> {
     let (actions, max) = (count_actions(envelope) as u64, limits.max_envelope_bytes);
     if actions <= max / MIN_SIGNED_ACTION_BYTES {
         return Ok(());
     }
     let message = format!("envelope {index} has {actions} actions, more than fit max_envelope_bytes, {max}");
-    if actions > max / MIN_ACTION_BYTES {
+    if envelope.len() as u64 > max {
         return Err(PublishFailure::too_large(Some(index), message));
     }
     Err(PublishFailure::Invalid {

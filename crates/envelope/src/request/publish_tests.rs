@@ -6,7 +6,7 @@ use conclave_proto::xmtp::{
         client_envelope::Payload,
         welcome_message::{V1, Version},
     },
-    identity::associations::{self, identity_action::Kind},
+    identity::associations::{self, CreateInbox, IdentityAction, IdentityUpdate, identity_action::Kind},
 };
 use proptest::prelude::*;
 
@@ -194,11 +194,45 @@ fn more_actions_than_an_envelope_can_hold_are_counted_and_not_decoded() {
         |actions| index_and_reason(&AdmittedPublish::decode(update(actions), &limits).expect_err("refused"));
     assert_eq!(failure(5_000_000), (Some(0), Reason::TooLarge));
     assert_eq!(failure(1_001), (Some(0), Reason::TooLarge));
-    // Within the bound by their least length, but not with the signature that each needs.
-    assert_eq!(failure(1_000), (Some(0), Reason::InvalidIdentityUpdate));
+    // Within the bound, but not with the signature that each needs.
+    assert_eq!(failure(900), (Some(0), Reason::InvalidIdentityUpdate));
     assert_eq!(failure(63), (Some(0), Reason::InvalidIdentityUpdate));
     // Few enough to be judged: refused for the inbox id that is not there.
     assert_eq!(failure(62), (Some(0), Reason::MalformedPayload));
+}
+
+// API-223, API-281
+#[test]
+fn an_update_longer_than_an_envelope_may_be_is_too_large_however_many_actions_it_has() {
+    let limits = Limits {
+        max_envelope_bytes: 2_000,
+        ..Limits::default()
+    };
+    let reason = |actions: usize| {
+        let action = IdentityAction {
+            kind: Some(Kind::CreateInbox(CreateInbox {
+                initial_identifier: "a".repeat(40),
+                ..CreateInbox::default()
+            })),
+        };
+        let update = IdentityUpdate {
+            actions: vec![action; actions],
+            inbox_id: "ab".repeat(32),
+            ..IdentityUpdate::default()
+        };
+        let request = PublishRequest {
+            envelopes: vec![ClientEnvelope {
+                payload: Some(Payload::IdentityUpdate(update)),
+            }],
+        };
+        AdmittedPublish::decode(request.encode_to_vec().into(), &limits)
+            .map_err(|failure| index_and_reason(&failure))
+            .map(drop)
+    };
+    assert_eq!(reason(40), Ok(()));
+    for actions in [50, 62, 63, 64, 100, 1_000] {
+        assert_eq!(reason(actions), Err((Some(0), Reason::TooLarge)), "{actions}");
+    }
 }
 
 /// A length as protobuf writes it.
