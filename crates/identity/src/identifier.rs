@@ -90,9 +90,22 @@ impl MemberIdentifier {
         use wire::member_identifier::Kind;
         match wire?.kind.as_ref()? {
             Kind::EthereumAddress(text) => EthereumAddress::parse(text).map(MemberIdentifier::Ethereum),
-            Kind::InstallationPublicKey(key) => Some(MemberIdentifier::Installation(key.clone())),
-            Kind::Passkey(passkey) => Some(MemberIdentifier::Passkey(passkey.key.clone())),
+            Kind::InstallationPublicKey(key) => Some(MemberIdentifier::installation(key)),
+            Kind::Passkey(passkey) => Some(MemberIdentifier::passkey(&passkey.key)),
         }
+    }
+
+    /// The installation with this public key, which is copied: identifiers are remembered long after the request that
+    /// named them, and a part of its buffer would keep the whole of it in memory.
+    #[must_use]
+    pub fn installation(key: &[u8]) -> MemberIdentifier {
+        MemberIdentifier::Installation(Bytes::copy_from_slice(key))
+    }
+
+    /// The passkey with this public key, which is copied as that of an installation is.
+    #[must_use]
+    pub fn passkey(key: &[u8]) -> MemberIdentifier {
+        MemberIdentifier::Passkey(Bytes::copy_from_slice(key))
     }
 
     /// Whether it is an installation.

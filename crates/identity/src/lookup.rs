@@ -6,7 +6,7 @@
 
 use conclave_proto::xmtp::identity::associations::IdentifierKind;
 
-use crate::handle::Handle;
+use crate::{handle::Handle, identifier::EthereumAddress, signature::passkey::KEY_BYTES as PASSKEY_BYTES};
 
 /// The kinds of identifier that resolve to an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,8 @@ pub enum LookupKey {
     Identifier(IdentifierKey),
     /// The inbox that claimed a handle.
     Handle(Handle),
-    /// What no inbox can be associated with: a passkey that is not hexadecimal, or an unknown kind.
+    /// What no inbox can be associated with: a text that is no address, a passkey that is not hexadecimal or has not the
+    /// length of a key, or an unknown kind. Nobody is asked for it, however long it is.
     ///
     /// Ours: API-270 answers such an entry with no inbox, as any other without an association; it names no error for it.
     Nothing,
@@ -55,17 +56,20 @@ impl LookupKey {
     pub fn parse(identifier: &str, kind: i32) -> Result<LookupKey, LookupError> {
         Ok(match IdentifierKind::try_from(kind) {
             Ok(IdentifierKind::Unspecified | IdentifierKind::Ethereum) => {
-                LookupKey::Identifier(IdentifierKey {
-                    kind: LookupKind::Ethereum,
-                    key: identifier.to_ascii_lowercase().into_bytes(),
-                })
+                match EthereumAddress::parse(&identifier.to_ascii_lowercase()) {
+                    Some(address) => LookupKey::Identifier(IdentifierKey {
+                        kind: LookupKind::Ethereum,
+                        key: address.to_string().into_bytes(),
+                    }),
+                    None => LookupKey::Nothing,
+                }
             }
             Ok(IdentifierKind::Passkey) => match hex::decode(identifier) {
-                Ok(key) => LookupKey::Identifier(IdentifierKey {
+                Ok(key) if PASSKEY_BYTES.contains(&key.len()) => LookupKey::Identifier(IdentifierKey {
                     kind: LookupKind::Passkey,
                     key,
                 }),
-                Err(_) => LookupKey::Nothing,
+                Ok(_) | Err(_) => LookupKey::Nothing,
             },
             Ok(IdentifierKind::Handle) => {
                 LookupKey::Handle(Handle::parse_any_case(identifier).ok_or(LookupError::Handle)?)
@@ -102,16 +106,36 @@ mod tests {
             }
         }
         // No form is demanded; what is no address is found nowhere.
-        assert_eq!(LookupKey::parse("Bob", 1), Ok(key(LookupKind::Ethereum, b"bob")));
+        for text in [
+            "Bob",
+            "",
+            "0x",
+            &lower[2..],
+            &format!("{lower}0"),
+            &"0x".repeat(1 << 20),
+        ] {
+            assert_eq!(LookupKey::parse(text, 1), Ok(LookupKey::Nothing));
+        }
     }
 
     // API-270
     #[test]
     fn a_passkey_is_found_by_its_bytes() {
-        let expected = Ok(key(LookupKind::Passkey, &[3, 0xab]));
-        assert_eq!(LookupKey::parse("03ab", 2), expected);
-        assert_eq!(LookupKey::parse("03AB", 2), expected);
-        for text in ["03a", "0x03ab", "zz"] {
+        for length in [33, 65] {
+            let bytes = vec![0xab; length];
+            let expected = Ok(key(LookupKind::Passkey, &bytes));
+            assert_eq!(LookupKey::parse(&"ab".repeat(length), 2), expected);
+            assert_eq!(LookupKey::parse(&"aB".repeat(length), 2), expected);
+        }
+        let compressed = "ab".repeat(33);
+        for text in [
+            "",
+            &compressed[1..],
+            &compressed[2..],
+            &format!("0x{compressed}"),
+            &"zz".repeat(33),
+            &"ab".repeat(1 << 20),
+        ] {
             assert_eq!(LookupKey::parse(text, 2), Ok(LookupKey::Nothing));
         }
     }

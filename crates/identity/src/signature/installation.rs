@@ -33,7 +33,7 @@ pub(super) fn verify(
     key.verify_prehashed(prehash.clone(), Some(CONTEXT), &parsed)
         .map_err(|_| SignatureError::Wrong("an installation's"))?;
     Ok(VerifiedSignature {
-        signer: MemberIdentifier::Installation(signature.public_key.clone()),
+        signer: MemberIdentifier::installation(&signature.public_key),
         replay_key: ReplayKey::of(&signature.bytes),
         chain_id: None,
     })

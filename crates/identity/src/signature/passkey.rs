@@ -11,6 +11,9 @@ use sha2::{Digest as _, Sha256};
 use super::{ReplayKey, SignatureError, VerifiedSignature};
 use crate::identifier::MemberIdentifier;
 
+/// The lengths of a SEC1 point, compressed and not, in bytes. No other key signs, so none becomes a member.
+pub const KEY_BYTES: [usize; 2] = [33, 65];
+
 /// What is read of the client data. Both must be there; other members are ignored.
 #[derive(Deserialize)]
 struct ClientData<'a> {
@@ -49,7 +52,7 @@ pub(super) fn verify(
     // Both s verify, so the low one stands for both.
     let canonical = parsed.normalize_s().unwrap_or(parsed).to_bytes();
     Ok(VerifiedSignature {
-        signer: MemberIdentifier::Passkey(signature.public_key.clone()),
+        signer: MemberIdentifier::passkey(&signature.public_key),
         replay_key: ReplayKey::of(&canonical),
         chain_id: None,
     })
@@ -65,8 +68,13 @@ fn read_client_data(json: &[u8]) -> Option<ClientData<'_>> {
 
 /// A SEC1 point, compressed or not. The library reads other forms too, which no validator knows.
 fn read_key(bytes: &[u8]) -> Option<VerifyingKey> {
-    match (bytes.first(), bytes.len()) {
-        (Some(2 | 3), 33) | (Some(4), 65) => VerifyingKey::from_sec1_bytes(bytes).ok(),
-        _ => None,
-    }
+    let [compressed, whole] = KEY_BYTES;
+    let length = match bytes.first()? {
+        2 | 3 => compressed,
+        4 => whole,
+        _ => return None,
+    };
+    (bytes.len() == length)
+        .then(|| VerifyingKey::from_sec1_bytes(bytes).ok())
+        .flatten()
 }

@@ -88,18 +88,17 @@ impl AssociationState {
     /// About how much memory it takes, in bytes.
     #[must_use]
     pub fn approximate_bytes(&self) -> usize {
+        let of = |identifier: &MemberIdentifier| match identifier {
+            MemberIdentifier::Ethereum(_) => 0,
+            MemberIdentifier::Installation(key) | MemberIdentifier::Passkey(key) => key.len(),
+        };
         let members: usize = self
             .members
             .iter()
-            .map(|(identifier, member)| {
-                let of = |identifier: &MemberIdentifier| match identifier {
-                    MemberIdentifier::Ethereum(_) => 0,
-                    MemberIdentifier::Installation(key) | MemberIdentifier::Passkey(key) => key.len(),
-                };
-                MEMBER_BYTES + of(identifier) + member.adder.as_ref().map_or(0, of)
-            })
+            .map(|(identifier, member)| MEMBER_BYTES + of(identifier) + member.adder.as_ref().map_or(0, of))
             .sum();
-        members + REPLAY_KEY_BYTES * self.seen.len() + CLAIM_BYTES * self.claims.len()
+        // Whoever may recover need not sign to be named, so that key can have any length.
+        members + of(&self.recovery) + REPLAY_KEY_BYTES * self.seen.len() + CLAIM_BYTES * self.claims.len()
     }
 }
 

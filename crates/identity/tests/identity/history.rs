@@ -1,11 +1,15 @@
 //! Histories: what is replayed, what is remembered, and what a damaged one is.
 
+use bytes::Bytes;
 use conclave_identity::{
-    AssociationState, History, HistoryEntry, IdentityFailure, StateMemo, inbox_id, memo::PrefixHash,
+    AssociationState, History, HistoryEntry, IdentityFailure, MemberIdentifier, StateMemo, inbox_id,
+    memo::PrefixHash,
 };
+use conclave_proto::xmtp::identity::associations::IdentityUpdate;
 use proptest::prelude::*;
+use prost::Message as _;
 
-use crate::support::{Account, Installation, Log, Signer, Step, replay, update};
+use crate::support::{Account, Installation, Log, Passkey, Signer, Step, replay, update};
 
 /// A log of this many updates.
 fn log_of(entries: u8) -> (Log, Account, String) {
@@ -93,6 +97,30 @@ fn another_history_has_another_memory() {
     assert!(replay(&other, &mut memo).is_err(), "it shares one entry only");
     let swapped = PrefixHash::EMPTY.then(&[1; 32]).then(&[2; 32]);
     assert_ne!(swapped, PrefixHash::EMPTY.then(&[2; 32]).then(&[1; 32]));
+}
+
+/// A state is remembered as long as it fits, so what it holds must be its own, and counted.
+#[test]
+fn what_is_remembered_of_updates_is_a_copy_and_is_counted() {
+    let (mut log, owner, inbox) = log_of(1);
+    let steps = [
+        Step::Add(&Installation::new(2), &owner),
+        Step::Add(&Passkey::new(3), &owner),
+        Step::Add(&Account::new(4), &Installation::new(2)),
+    ];
+    let received = Bytes::from(update(&inbox, 2, &steps).encode_to_vec());
+    let decoded = IdentityUpdate::decode(received.clone()).expect("an update");
+    assert!(!received.is_unique(), "decoding copies no keys");
+    log.publish(&decoded).expect("it adds");
+    drop(decoded);
+    assert_eq!(log.state().members().len(), 4);
+    assert!(received.is_unique(), "something remembers a part of the request");
+
+    let before = log.state().approximate_bytes();
+    let anything = MemberIdentifier::passkey(&[7; 100_000]);
+    log.publish(&update(&inbox, 3, &[Step::Recovery(anything, &owner)]))
+        .expect("whoever recovers need not sign");
+    assert!(log.state().approximate_bytes() > before + 100_000);
 }
 
 // API-232
