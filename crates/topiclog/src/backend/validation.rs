@@ -170,9 +170,15 @@ impl<P: Platform> Backend<P> {
                 },
                 now_ns: self.platform.now_ns(),
             };
-            let mut memo = self.isolate.states().borrow_mut();
-            match judged.candidate.admit(&judged.history, &surroundings, &mut memo) {
+            let outcome = {
+                let mut memo = self.isolate.states().borrow_mut();
+                judged.candidate.admit(&judged.history, &surroundings, &mut memo)
+            };
+            match outcome {
                 Ok(validated) => conditions.add(judged, &validated, max_entries),
+                // Time has made it so. A copy may have been stored while the chain was asked, after its log was read.
+                Err(IdentityFailure::Refused(Refusal::BlockNotFresh))
+                    if self.find(&[judged.entry.admitted], context).await? == [true] => {}
                 Err(IdentityFailure::Refused(refusal)) => {
                     lowest.fail(index, &refusal);
                     break;

@@ -1,6 +1,7 @@
 //! VerifySmartContractWalletSignatures (contract section 6, API-271, API-231). Depends on the chains of the deployment.
 
 use bytes::Bytes;
+use conclave_envelope::request::decode_verification;
 use conclave_grpc_web::Status;
 use conclave_identity::AccountId;
 use conclave_proto::xmtp::backend::v1::{
@@ -10,7 +11,7 @@ use conclave_proto::xmtp::backend::v1::{
 };
 use prost::Message as _;
 
-use super::{Backend, CallContext, decode};
+use super::{Backend, CallContext, query::invalid};
 use crate::{
     chains::{BlockChoice, ChainQuestion},
     platform::Platform,
@@ -28,8 +29,9 @@ impl<P: Platform> Backend<P> {
         message: Bytes,
         context: &CallContext,
     ) -> Result<Vec<u8>, Status> {
-        let request: VerifySmartContractWalletSignaturesRequest = decode(message)?;
-        let questions = read(request, self.configuration.limits.max_scw_signatures)?;
+        let limits = &self.configuration.limits;
+        let request = decode_verification(message, limits).map_err(|error| invalid(&error))?;
+        let questions = read(request)?;
         let verdicts = self
             .isolate
             .chains()
@@ -51,18 +53,9 @@ impl<P: Platform> Backend<P> {
 /// The questions of a request.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for too many entries or a malformed one, whatever the other entries are; UNAVAILABLE for an account
-/// on a chain that is none of Ethereum's kind.
-fn read(
-    request: VerifySmartContractWalletSignaturesRequest,
-    max_scw_signatures: u32,
-) -> Result<Vec<ChainQuestion>, Status> {
-    let entries = request.signatures.len();
-    if !u32::try_from(entries).is_ok_and(|entries| entries <= max_scw_signatures) {
-        return Err(Status::invalid_argument(format!(
-            "the request has {entries} signatures, more than max_scw_signatures, {max_scw_signatures}"
-        )));
-    }
+/// INVALID_ARGUMENT for a malformed entry, whatever the other entries are; UNAVAILABLE for an account on a chain that is
+/// none of Ethereum's kind.
+fn read(request: VerifySmartContractWalletSignaturesRequest) -> Result<Vec<ChainQuestion>, Status> {
     let read: Vec<Option<ChainQuestion>> = (0..)
         .zip(request.signatures)
         .map(|(index, signature)| read_one(index, signature))
@@ -137,7 +130,7 @@ mod tests {
     }
 
     fn read_all(signatures: Vec<Signature>) -> Result<Vec<ChainQuestion>, Code> {
-        read(VerifySmartContractWalletSignaturesRequest { signatures }, 3).map_err(|status| status.code)
+        read(VerifySmartContractWalletSignaturesRequest { signatures }).map_err(|status| status.code)
     }
 
     // API-271
@@ -179,13 +172,6 @@ mod tests {
             read_all(vec![entry("cosmos:hub-3:cosmos1abc", 32)]),
             Err(Code::Unavailable)
         );
-    }
-
-    #[test]
-    fn more_signatures_than_the_limit_are_refused() {
-        let entry = entry(&format!("eip155:1:{ADDRESS}"), 32);
-        assert!(read_all(vec![entry.clone(); 3]).is_ok());
-        assert_eq!(read_all(vec![entry; 4]), Err(Code::InvalidArgument));
     }
 
     #[test]

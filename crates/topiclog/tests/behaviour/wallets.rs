@@ -2,17 +2,24 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use bytes::Bytes;
 use conclave_envelope::Limits;
 use conclave_grpc_web::Code;
 use conclave_identity::{
     WalletQuestion, WalletVerdict,
     building::{Account, Installation, Step, Wallet},
 };
-use conclave_proto::xmtp::backend::v1::{ClientEnvelope, publish_error::Reason};
+use conclave_proto::{
+    Rpc as _,
+    xmtp::backend::v1::{
+        ClientEnvelope, identity_service::VerifySmartContractWalletSignatures, publish_error::Reason,
+    },
+};
 use conclave_topiclog::{
-    Configuration,
+    CallContext, Configuration,
     chains::{ChainQuestion, ChainVerdict, Chains, Unavailable},
 };
+use futures_channel::oneshot;
 use futures_util::future::{LocalBoxFuture, ready};
 
 use crate::{
@@ -98,6 +105,85 @@ fn a_wallet_is_judged_by_its_chain_and_an_outage_is_no_verdict() {
     assert_eq!((outcome, asked), (Ok(first), 0));
     let by_installation = inbox.update(3, &[Step::Add(&Account::new(3), &Installation::new(2))]);
     assert!(world.publish(vec![by_installation]).is_ok());
+}
+
+/// A chain that answers when it is told to.
+#[derive(Debug)]
+struct Slow {
+    answer: RefCell<Option<oneshot::Receiver<WalletVerdict>>>,
+}
+
+impl Chains for Slow {
+    fn verify<'a>(
+        &'a self,
+        _questions: &'a [ChainQuestion],
+        _deadline_ms: u32,
+    ) -> LocalBoxFuture<'a, Result<Vec<ChainVerdict>, Unavailable>> {
+        Box::pin(ready(Err(Unavailable::no_route(0))))
+    }
+
+    fn admit<'a>(
+        &'a self,
+        questions: &'a [&'a WalletQuestion],
+        _deadline_ms: u32,
+    ) -> LocalBoxFuture<'a, Vec<WalletVerdict>> {
+        let answer = self.answer.take().expect("asked once");
+        Box::pin(async move { vec![answer.await.expect("an answer"); questions.len()] })
+    }
+}
+
+// API-222
+#[test]
+fn an_update_whose_copy_was_stored_while_its_block_grew_old_is_a_duplicate() {
+    for shards in [1, 4] {
+        let world = World::new(shards);
+        let wallet = Wallet::new(1, 0x11);
+        let inbox = Inbox::of(&wallet, 0);
+        let opened = vec![
+            message(&group(1), "beside"),
+            inbox.update(1, &[Step::Create(&wallet, 0)]),
+        ];
+        let (answer, receiver) = oneshot::channel();
+        let slow = world.client_with(Rc::new(Slow {
+            answer: RefCell::new(Some(receiver)),
+        }));
+        let running = world.start(publish(&slow, opened.clone()));
+        world.settle();
+        let quick = world.client_with(Rc::new(Oracle {
+            verdict: WalletVerdict::Valid,
+            asked: RefCell::default(),
+        }));
+        let stored = world.run(publish(&quick, opened)).expect("stored");
+        answer.send(WalletVerdict::BlockNotFresh).expect("awaited");
+        world.settle();
+        assert_eq!(running.take().expect("answered"), Ok(stored));
+        assert_eq!(log_of(&world, &inbox).len(), 1);
+    }
+}
+
+// API-271, API-281
+#[test]
+fn signatures_to_verify_are_counted_before_they_are_decoded() {
+    let world = World::new(1);
+    // Entries of one byte, which is no message.
+    for (entries, why) in [(101, "max_scw_signatures"), (100, "does not decode")] {
+        let request = Bytes::from([0x0a, 1, 0xff].repeat(entries));
+        let client = world.client();
+        let reply = world.run(async move {
+            let context = CallContext::default();
+            client
+                .unary(
+                    VerifySmartContractWalletSignatures::PATH,
+                    request.clone(),
+                    request.len(),
+                    &context,
+                )
+                .await
+        });
+        let status = reply.result.expect_err("refused");
+        assert_eq!(status.code, Code::InvalidArgument);
+        assert!(status.message.contains(why), "{status:?}");
+    }
 }
 
 // API-223
