@@ -81,9 +81,20 @@ impl<P: ObjectPlatform> Shard<P> {
         self.platform.spawn(async move { shard.recover().await });
     }
 
-    /// Sets the alarm right where something is unfinished: a clock that was set back since has put it off.
-    pub(super) fn keep_armed(&self) {
-        if !self.is_finished() {
+    /// Sets the alarm right where something is unfinished: a clock that was set back since has put it off. One that is
+    /// overdue is not waited for: a clock that was set forward may have put it off as well.
+    pub(super) fn keep_armed(self: &Rc<Self>) {
+        if self.is_finished() {
+            return;
+        }
+        let now_ms = self.platform.now_ns() / NS_PER_MS;
+        let due_ms = self.alarm.due_ms.get();
+        if due_ms.is_some_and(|due| due + RECOVERY_DELAY_MS < now_ms) {
+            self.alarm.due_ms.set(None);
+            self.arm();
+            let shard = Rc::clone(self);
+            self.platform.spawn(async move { shard.recover().await });
+        } else {
             self.arm();
         }
     }

@@ -303,6 +303,26 @@ fn a_clock_that_is_set_back_does_not_put_off_the_question_how_a_publish_ended() 
     assert!(behind.take().is_some_and(|answer| answer.is_ok()));
 }
 
+// API-220
+#[test]
+fn an_alarm_that_does_not_come_is_made_up_for_by_whoever_calls_the_shard() {
+    let world = World::new(4);
+    let groups = groups_on(&world, &[0, 1, 2]);
+    world.publish(to_each(&groups, "warm")).expect("published");
+    world.delay_alarms(ObjectName::Shard(1));
+    // Prepared on 1, never on 2, and the abort is lost.
+    world.on_call(|to, method| match (to, method) {
+        (ObjectName::Shard(2), "prepare") | (_, "abort") => CallFate::LoseRequest,
+        _ => CallFate::Answer,
+    });
+    assert!(world.publish(to_each(&groups, "x")).is_err());
+    world.without_faults();
+    world.advance_ms(ALARMS_MS);
+    let behind = world.start(publish(&world.client(), vec![message(&groups[1], "behind")]));
+    world.advance_ms(3_000);
+    assert!(behind.take().is_some_and(|answer| answer.is_ok()));
+}
+
 #[test]
 fn an_idle_deployment_has_no_alarm_but_for_retention_after_publishes_across_shards() {
     let world = World::new(4);

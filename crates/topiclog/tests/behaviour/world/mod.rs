@@ -217,6 +217,11 @@ impl World {
         self.shared.object(name).fail_next_sync();
     }
 
+    /// No alarm of this object goes off any more.
+    pub(crate) fn delay_alarms(&self, name: ObjectName) {
+        self.shared.object(name).delay_alarms();
+    }
+
     /// Lets nothing of this object become durable until it is released.
     pub(crate) fn hold_syncs(&self, name: ObjectName, hold: bool) {
         self.shared.object(name).hold_syncs(hold);

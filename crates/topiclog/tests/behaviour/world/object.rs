@@ -28,6 +28,7 @@ pub(crate) struct Object {
     /// Messages that wait for durability.
     gated: RefCell<Vec<(SocketId, Vec<u8>)>>,
     is_sync_failing: Cell<bool>,
+    is_alarm_late: Cell<bool>,
     are_syncs_held: Cell<bool>,
     held: RefCell<Vec<Waker>>,
     /// When the alarm goes off, in milliseconds. Part of what is durable only once it was synced.
@@ -117,6 +118,7 @@ impl Object {
             sockets: RefCell::default(),
             gated: RefCell::default(),
             is_sync_failing: Cell::new(false),
+            is_alarm_late: Cell::new(false),
             are_syncs_held: Cell::new(false),
             held: RefCell::default(),
             alarm: Cell::default(),
@@ -143,7 +145,7 @@ impl Object {
         let timer = shared.executor.sleep_until(at_ms * 1_000_000);
         shared.executor.spawn(async move {
             timer.await;
-            if object.alarm.get() != Some(at_ms) {
+            if object.alarm.get() != Some(at_ms) || object.is_alarm_late.get() {
                 return;
             }
             object.alarm.set(None);
@@ -178,6 +180,10 @@ impl Object {
 
     pub(crate) fn fail_next_sync(&self) {
         self.is_sync_failing.set(true);
+    }
+
+    pub(crate) fn delay_alarms(&self) {
+        self.is_alarm_late.set(true);
     }
 
     pub(crate) fn spare_next_sync(&self) {
