@@ -1,5 +1,5 @@
 //! Simulation of conversations: engines with their stores over one Router, and everything that can go wrong between them,
-//! in one thread under virtual time (docs/decisions/0006-conversation-simulation.md).
+//! in one thread under virtual time (docs/decisions/0011-conversation-simulation.md).
 //!
 //! - `world`: the queue of what is going to happen; `shell`: what runs each engine; `network`: what lies between it and the
 //!   Router; `member`, `router`, `agents`: who and what is in it;
