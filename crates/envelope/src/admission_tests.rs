@@ -279,7 +279,15 @@ fn an_identity_update_is_stored_on_its_inbox_for_ever_and_left_to_be_judged() {
         };
         assert_eq!(admitted.unchecked(), Some(&Unchecked::IdentityUpdate(update)));
     }
-    for inbox_id in ["", "not hexadecimal", &"0a".repeat(31), &"0a".repeat(33)] {
+    let whole = "0a".repeat(32);
+    for inbox_id in [
+        "",
+        "not hexadecimal",
+        &whole[1..],
+        &whole[2..],
+        &format!("{whole}0"),
+        &format!("{whole}0a"),
+    ] {
         assert_malformed(&identity_update(inbox_id));
     }
 }

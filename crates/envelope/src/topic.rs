@@ -257,7 +257,11 @@ mod tests {
         for bad in [
             "",
             "0f",
+            &"0f".repeat(31),
             &"0f".repeat(33),
+            &"0f".repeat(32)[1..],
+            &format!("{}0", "0f".repeat(32)),
+            &format!("0x{}", "0f".repeat(31)),
             &"0g".repeat(32),
             &"é".repeat(32),
             &"+1".repeat(32),
