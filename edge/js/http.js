@@ -34,12 +34,12 @@ function pairs(flat) {
   return headers;
 }
 
-/** A response whose body, if it has one, is sent as one chunk and without a `content-length`. */
+/** A response whose body, if it has one, is sent part by part and without a `content-length`. */
 export function wholeResponse(status, headers, body) {
   if (body === undefined) return new Response(null, { status, headers: pairs(headers) });
   const stream = new ReadableStream({
     start(controller) {
-      controller.enqueue(body);
+      for (const part of body) controller.enqueue(part);
       controller.close();
     },
   });
@@ -72,7 +72,7 @@ export function lostResponse(request) {
   const contentType = asked.startsWith(TEXT_TYPE) ? `${TEXT_TYPE}+proto` : "application/grpc-web+proto";
   headers.push("content-type", contentType, "x-request-id", crypto.randomUUID());
   headers.push("access-control-expose-headers", "grpc-status, grpc-message, x-request-id");
-  return wholeResponse(200, headers, lostTrailers(contentType));
+  return wholeResponse(200, headers, [lostTrailers(contentType)]);
 }
 
 /**

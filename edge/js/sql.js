@@ -89,6 +89,13 @@ export function queryRows(sql, statement, parameters) {
   return pack(cursor.rowsWritten, rows);
 }
 
+/** Runs a statement and returns its only value, which is bytes, as it is. */
+export function queryBlob(sql, statement, parameters) {
+  const [row] = sql.exec(statement, ...unpack(parameters)).raw().toArray();
+  const value = row?.[0];
+  return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined;
+}
+
 /** Runs a statement whose rows do not matter, and returns the number of rows written. */
 export function executeStatement(sql, statement, parameters) {
   const cursor = sql.exec(statement, ...unpack(parameters));

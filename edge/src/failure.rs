@@ -39,7 +39,7 @@ pub(crate) async fn in_worker(environment: &Environment, path: &str) -> Option<J
     );
     Some(match JsFuture::from(call).await {
         Ok(answer) if answer.is_undefined() => runtime::whole_response(504, Vec::new(), None),
-        Ok(answer) => runtime::whole_response(200, Vec::new(), Some(answer.unchecked_into())),
+        Ok(answer) => runtime::whole_response(200, Vec::new(), Some(js_sys::Array::of1(&answer))),
         Err(_) => runtime::whole_response(503, Vec::new(), None),
     })
 }

@@ -2,8 +2,12 @@
 
 use std::future::Future;
 
+use bytes::Bytes;
 use conclave_harness::Randomness;
-use conclave_topiclog::platform::{CallError, ObjectName, ObjectPlatform, Platform, SocketId};
+use conclave_topiclog::{
+    answer::{self, Answered},
+    platform::{CallError, ObjectName, ObjectPlatform, Passed, Platform, SocketId},
+};
 use js_sys::{Date, Promise, Uint8Array};
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
@@ -57,12 +61,67 @@ async fn call(
     method: &str,
     request: Vec<u8>,
     deadline_ms: u32,
-) -> Result<Vec<u8>, CallError> {
+) -> Result<Uint8Array, CallError> {
     let namespace = environment.namespace(to).map_err(unbound)?;
     let body = Uint8Array::from(request.as_slice());
     let answer = runtime::call_object(&namespace, &to_name(to), method, body, deadline_ms);
     let answer = within_deadline(answer, deadline_ms).await?;
-    Ok(answer.unchecked_into::<Uint8Array>().to_vec())
+    Ok(answer.unchecked_into())
+}
+
+/// A response as the runtime received it, or one made here.
+#[derive(Clone, Debug)]
+pub(crate) enum PassedResponse {
+    Made(Bytes),
+    Received(Uint8Array),
+}
+
+impl From<Bytes> for PassedResponse {
+    fn from(response: Bytes) -> Self {
+        Self::Made(response)
+    }
+}
+
+impl Passed for PassedResponse {
+    fn length(&self) -> usize {
+        match self {
+            Self::Made(response) => response.len(),
+            Self::Received(response) => response.length() as usize,
+        }
+    }
+}
+
+impl PassedResponse {
+    pub(crate) fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Made(response) => response,
+            Self::Received(response) => response.to_vec().into(),
+        }
+    }
+}
+
+/// Takes an answer apart without copying its response out of the runtime.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "parts of an array of 32-bit length"
+)]
+fn take_apart(answer: &Uint8Array) -> Answered<PassedResponse> {
+    let length = answer.length();
+    let head = answer.subarray(0, length.min(answer::HEAD_BYTES as u32)).to_vec();
+    match answer::response_range(&head, length as usize) {
+        Some(range) => {
+            let (begin, end) = (range.start as u32, range.end as u32);
+            let response = PassedResponse::Received(answer.subarray(begin, end));
+            answer::decode_around(response, &answer.subarray(end, length).to_vec())
+        }
+        None => {
+            let answered = answer::decode(answer.to_vec());
+            Answered {
+                result: answered.result.map(PassedResponse::from),
+                router_instance: answered.router_instance,
+            }
+        }
+    }
 }
 
 async fn connect(environment: &Environment, shard: u32) -> Result<Upstream, CallError> {
@@ -99,6 +158,7 @@ impl WorkerPlatform {
 }
 
 impl Platform for WorkerPlatform {
+    type Passed = PassedResponse;
     type Upstream = Upstream;
 
     fn now_ns(&self) -> u64 {
@@ -116,7 +176,19 @@ impl Platform for WorkerPlatform {
         request: Vec<u8>,
         deadline_ms: u32,
     ) -> Result<Vec<u8>, CallError> {
-        call(&self.environment, to, method, request, deadline_ms).await
+        let answer = call(&self.environment, to, method, request, deadline_ms).await?;
+        Ok(answer.to_vec())
+    }
+
+    async fn call_passing(
+        &self,
+        to: ObjectName,
+        method: &str,
+        request: Vec<u8>,
+        deadline_ms: u32,
+    ) -> Result<Answered<PassedResponse>, CallError> {
+        let answer = call(&self.environment, to, method, request, deadline_ms).await?;
+        Ok(take_apart(&answer))
     }
 
     async fn connect(&self, shard: u32) -> Result<Upstream, CallError> {
@@ -156,6 +228,7 @@ impl DurableObject {
 }
 
 impl Platform for DurableObject {
+    type Passed = Bytes;
     type Upstream = Upstream;
 
     fn now_ns(&self) -> u64 {
@@ -173,7 +246,8 @@ impl Platform for DurableObject {
         request: Vec<u8>,
         deadline_ms: u32,
     ) -> Result<Vec<u8>, CallError> {
-        call(&self.environment, to, method, request, deadline_ms).await
+        let answer = call(&self.environment, to, method, request, deadline_ms).await?;
+        Ok(answer.to_vec())
     }
 
     async fn connect(&self, shard: u32) -> Result<Upstream, CallError> {

@@ -85,9 +85,9 @@ extern "C" {
     #[wasm_bindgen(js_name = readBody)]
     pub(crate) fn read_body(request: &Request, keep_bytes: f64) -> Promise;
 
-    /// `headers` holds names and values in turn.
+    /// `headers` holds names and values in turn, `body` its parts in order.
     #[wasm_bindgen(js_name = wholeResponse)]
-    pub(crate) fn whole_response(status: u16, headers: Vec<String>, body: Option<Uint8Array>) -> JsValue;
+    pub(crate) fn whole_response(status: u16, headers: Vec<String>, body: Option<Array>) -> JsValue;
 
     /// `headers` holds names and values in turn.
     #[wasm_bindgen(js_name = streamResponse)]
@@ -107,6 +107,14 @@ extern "C" {
         statement: &str,
         parameters: &[u8],
     ) -> Result<Uint8Array, JsValue>;
+
+    /// Runs a statement that writes nothing, and returns its only value if that is bytes.
+    #[wasm_bindgen(catch, js_name = queryBlob)]
+    pub(crate) fn query_blob(
+        sql: &SqlStorage,
+        statement: &str,
+        parameters: &[u8],
+    ) -> Result<Option<Uint8Array>, JsValue>;
 
     /// Runs a statement whose rows do not matter; the number of rows written.
     #[wasm_bindgen(catch, js_name = executeStatement)]

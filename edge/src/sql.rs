@@ -52,6 +52,16 @@ impl Sql for Database {
         Ok(())
     }
 
+    fn query_blob(&self, statement: &str, parameters: &[Value]) -> Result<Vec<u8>, SqlError> {
+        let value = runtime::query_blob(&self.sql, statement, &packed::pack(parameters))
+            .map_err(|error| refused(&error))?;
+        value.map(|bytes| bytes.to_vec()).ok_or(SqlError::Shape {
+            column: 0,
+            expected: "bytes",
+            found: "another value",
+        })
+    }
+
     fn transaction<T, E: From<SqlError>>(&self, body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let mut body = Some(body);
         let mut outcome = None;

@@ -9,13 +9,13 @@ use conclave_grpc_web::{
     server::{self, Accepted, Refusal, RequestHead, UnaryRequest},
 };
 use conclave_proto::RpcKind;
-use conclave_topiclog::{Backend, CallContext, Configuration, Isolate};
+use conclave_topiclog::{Backend, CallContext, Configuration, Isolate, Reply};
 use futures_util::{
     FutureExt as _,
     future::{Either, select},
     pin_mut,
 };
-use js_sys::{Object, Promise, Uint8Array};
+use js_sys::{Array, Object, Promise, Uint8Array};
 use wasm_bindgen::{JsCast as _, JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
@@ -23,7 +23,7 @@ use crate::{
     body::BodySource,
     chains,
     environment::Environment,
-    platform::WorkerPlatform,
+    platform::{PassedResponse, WorkerPlatform},
     runtime::{self, InvocationContext, Request, describe, log_error},
     timer,
 };
@@ -135,7 +135,7 @@ fn whole<'a, N: AsRef<str> + 'a, V: AsRef<str> + 'a>(
     headers: impl IntoIterator<Item = (N, V)>,
     body: Option<&Bytes>,
 ) -> JsValue {
-    let body = body.map(|body| Uint8Array::from(body.as_ref()));
+    let body = body.map(|body| Array::of1(&Uint8Array::from(body.as_ref())));
     runtime::whole_response(status, flatten(headers), body)
 }
 
@@ -229,10 +229,7 @@ impl Call<'_> {
             _ => {
                 let unary = backend.unary(self.path, message, wire_length, &context).map(Ok);
                 match within(context.deadline_ms, unary).await {
-                    Ok(reply) => {
-                        let body = server::unary_response(encoding, &reply.result, max_response_bytes);
-                        respond(encoding, reply.router_instance.as_deref(), &body)
-                    }
+                    Ok(reply) => respond_unary(encoding, reply, max_response_bytes),
                     Err(status) => respond(encoding, None, &server::error_response(encoding, &status)),
                 }
             }
@@ -290,6 +287,28 @@ fn call_headers(
         .into_iter()
         .chain([(REQUEST_ID_HEADER, Cow::Owned(runtime::random_uuid()))])
         .chain(instance)
+}
+
+fn respond_unary(encoding: Encoding, reply: Reply<PassedResponse>, max_response_bytes: usize) -> JsValue {
+    let instance = reply.router_instance.as_deref();
+    let result = match reply.result {
+        // What the runtime received is put between its frame's ends where it lies.
+        Ok(PassedResponse::Received(response)) if encoding == Encoding::Binary => {
+            match server::unary_response_around(response.length() as usize, max_response_bytes) {
+                Ok((before, after)) => {
+                    let before = Uint8Array::from(before.as_ref());
+                    let after = Uint8Array::from(after.as_ref());
+                    let body = Array::of3(&before, &response, &after);
+                    let headers = flatten(call_headers(encoding, instance));
+                    return runtime::whole_response(server::RESPONSE_HTTP_STATUS, headers, Some(body));
+                }
+                Err(error) => Err(error.out_of_range()),
+            }
+        }
+        result => result.map(PassedResponse::into_bytes),
+    };
+    let body = server::unary_response(encoding, &result, max_response_bytes);
+    respond(encoding, instance, &body)
 }
 
 fn respond(encoding: Encoding, router_instance: Option<&str>, body: &Bytes) -> JsValue {

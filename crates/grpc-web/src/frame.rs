@@ -105,6 +105,11 @@ pub fn put_encoded(out: &mut BytesMut, encoded: &[u8]) {
     out.put_slice(encoded);
 }
 
+/// Appends what stands before a message of `length` bytes.
+pub(crate) fn put_message_header(out: &mut BytesMut, length: usize) {
+    put_header(out, 0, length);
+}
+
 /// Appends the frame of the trailers.
 ///
 /// # Panics

@@ -73,6 +73,21 @@ pub trait Sql {
         self.query(statement, parameters).map(drop)
     }
 
+    /// Runs a statement whose only row is one value of bytes, which it copies as seldom as it can.
+    ///
+    /// # Errors
+    /// As [`Sql::query`], and [`SqlError::Shape`] where the statement gives no such row.
+    fn query_blob(&self, statement: &str, parameters: &[Value]) -> Result<Vec<u8>, SqlError> {
+        match self.query(statement, parameters)?.into_iter().next() {
+            Some(row) => row.into_blob(0),
+            None => Err(SqlError::Shape {
+                column: 0,
+                expected: "bytes",
+                found: "no row",
+            }),
+        }
+    }
+
     /// Rows written since this database was opened, index rows included. What a Durable Object is billed for.
     fn rows_written(&self) -> u64;
 }

@@ -1,19 +1,21 @@
 //! How objects answer calls: an encoded `conclave.internal.v1.Answer`, whose application errors are data. Depends on
 //! nothing else here.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use conclave_grpc_web::{Code, Status};
 use conclave_proto::conclave::internal::v1::{Answer, Failure, answer::Outcome};
 use prost::{
     Message,
-    encoding::{WireType, encode_key, encode_varint},
+    encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint},
 };
 
 /// What a call to an object came to, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct Answered<R = Bytes> {
     /// The encoded response, or the application's error.
-    pub result: Result<Bytes, Status>,
+    pub result: Result<R, Status>,
     /// The Router instance the object last heard of, if any.
     pub router_instance: Option<String>,
 }
@@ -22,6 +24,9 @@ pub struct Answered {
 /// does not hold many copies of that.
 #[derive(Debug)]
 pub(crate) struct Encoded(Vec<u8>);
+
+/// How many bytes of an answer say where its response is, at most: a key and a length.
+pub const HEAD_BYTES: usize = 1 + 10;
 
 /// The field of an answer that carries the response.
 const RESPONSE_FIELD: u32 = 1;
@@ -90,6 +95,38 @@ pub fn decode(bytes: Vec<u8>) -> Answered {
     }
 }
 
+/// Where the response lies in an answer that is `length` bytes long and begins with `head`, if it has one and that is its
+/// first field, as [`encode`] writes it. `head` is at least [`HEAD_BYTES`] long, unless the answer is shorter.
+#[must_use]
+pub fn response_range(head: &[u8], length: usize) -> Option<Range<usize>> {
+    let mut left = head;
+    let (RESPONSE_FIELD, WireType::LengthDelimited) = decode_key(&mut left).ok()? else {
+        return None;
+    };
+    let response_length = usize::try_from(decode_varint(&mut left).ok()?).ok()?;
+    let begin = head.len() - left.len();
+    let end = begin.checked_add(response_length).filter(|end| *end <= length)?;
+    Some(begin..end)
+}
+
+/// Decodes what is left of an answer without its response.
+#[must_use]
+pub fn decode_around<R>(response: R, rest: &[u8]) -> Answered<R> {
+    match Answer::decode(rest) {
+        Ok(Answer {
+            outcome: None,
+            router_instance,
+        }) => Answered {
+            result: Ok(response),
+            router_instance: Some(router_instance).filter(|instance| !instance.is_empty()),
+        },
+        _ => Answered {
+            result: Err(Status::internal("an object gave an answer that does not decode")),
+            router_instance: None,
+        },
+    }
+}
+
 /// A status as the wire between objects carries it.
 #[must_use]
 pub fn to_failure(status: Status) -> Failure {
@@ -142,6 +179,28 @@ mod tests {
             finish(Err(Status::internal("x")), None),
             encode(Err(Status::internal("x")), None)
         );
+    }
+
+    #[test]
+    fn a_response_is_found_in_its_answer_without_decoding_it() {
+        for response in [Vec::new(), b"response".to_vec(), vec![7; 70_000]] {
+            for instance in [None, Some("rti_x")] {
+                let answer = encode(Ok(response.clone()), instance);
+                let head = &answer[..HEAD_BYTES.min(answer.len())];
+                let range = response_range(head, answer.len()).expect("a response");
+                assert_eq!(&answer[range.clone()], response);
+                let found = decode_around(
+                    Bytes::copy_from_slice(&answer[range.clone()]),
+                    &answer[range.end..],
+                );
+                assert_eq!(found, decode(answer.clone()));
+                assert_eq!(response_range(head, range.end - 1), None, "cut short");
+            }
+        }
+        let failure = encode(Err(Status::internal("x")), Some("rti_x"));
+        assert_eq!(response_range(&failure[..HEAD_BYTES], failure.len()), None);
+        assert_eq!(response_range(&[], 0), None);
+        assert!(decode_around((), &[0xff]).result.is_err());
     }
 
     #[test]

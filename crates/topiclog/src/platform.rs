@@ -8,7 +8,10 @@ use std::{
     task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use conclave_sql::Sql;
+
+use crate::answer::{self, Answered};
 
 /// The objects of a deployment, by role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +71,27 @@ pub trait Platform: Clone + 'static {
         deadline_ms: u32,
     ) -> Result<Vec<u8>, CallError>;
 
+    /// A response that is passed on as it is.
+    type Passed: Passed;
+
+    /// As [`Platform::call`], for a response that nothing here reads: it may stay where the platform received it.
+    ///
+    /// # Errors
+    /// [`CallError`]: the call may or may not have run.
+    async fn call_passing(
+        &self,
+        to: ObjectName,
+        method: &str,
+        request: Vec<u8>,
+        deadline_ms: u32,
+    ) -> Result<Answered<Self::Passed>, CallError> {
+        let answered = answer::decode(self.call(to, method, request, deadline_ms).await?);
+        Ok(Answered {
+            result: answered.result.map(Self::Passed::from),
+            router_instance: answered.router_instance,
+        })
+    }
+
     /// Opens a message stream to a shard (a WebSocket on Workers).
     ///
     /// # Errors
@@ -79,6 +103,18 @@ pub trait Platform: Clone + 'static {
 
     /// Runs `task` beside the caller; it goes on when the caller's request ends.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
+}
+
+/// An encoded response message, wherever it is kept.
+pub trait Passed: From<Bytes> {
+    /// Its length in bytes.
+    fn length(&self) -> usize;
+}
+
+impl Passed for Bytes {
+    fn length(&self) -> usize {
+        self.len()
+    }
 }
 
 /// The Worker's end of a message stream to a shard. Dropping it closes it at once, without being polled again.

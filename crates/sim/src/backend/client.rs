@@ -252,7 +252,7 @@ impl Client {
             let Some(reply) = life.limit(running).await else {
                 return;
             };
-            let mut result = reply.result;
+            let mut result = reply.result.map(|response| response.to_vec());
             if is_publish && world.has(Breach::MetadataOfTheAnswer) {
                 result = result.map(|bytes| retimed(&bytes, world.wall_ns()));
             }

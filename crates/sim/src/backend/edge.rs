@@ -76,6 +76,7 @@ pub(super) struct Connection {
 }
 
 impl Platform for Worker {
+    type Passed = bytes::Bytes;
     type Upstream = Connection;
 
     fn now_ns(&self) -> u64 {

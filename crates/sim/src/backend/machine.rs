@@ -33,6 +33,7 @@ impl Machine {
 }
 
 impl Platform for Machine {
+    type Passed = bytes::Bytes;
     type Upstream = Connection;
 
     fn now_ns(&self) -> u64 {

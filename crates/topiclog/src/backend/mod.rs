@@ -27,7 +27,7 @@ use prost::Message;
 use crate::{
     Configuration, Isolate,
     answer::{self, Answered},
-    platform::{ObjectName, Platform},
+    platform::{ObjectName, Passed as _, Platform},
     routing::Routing,
     session::StreamSession,
     status,
@@ -56,9 +56,9 @@ impl CallContext {
 
 /// What a unary RPC came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct Reply<R = Bytes> {
     /// The encoded response message, or the status.
-    pub result: Result<Vec<u8>, Status>,
+    pub result: Result<R, Status>,
     /// The value of the response header `conclave-router-instance`, where one is known.
     pub router_instance: Option<String>,
 }
@@ -112,7 +112,7 @@ impl<P: Platform> Backend<P> {
         message: Bytes,
         wire_length: usize,
         context: &CallContext,
-    ) -> Reply {
+    ) -> Reply<P::Passed> {
         let result = match self.check_wire_length(wire_length.max(message.len())) {
             Ok(()) => self.dispatch(path, message, context).await,
             Err(refusal) => Err(refusal),
@@ -142,26 +142,40 @@ impl<P: Platform> Backend<P> {
         }
     }
 
-    async fn dispatch(&self, path: &str, message: Bytes, context: &CallContext) -> Result<Vec<u8>, Status> {
+    async fn dispatch(&self, path: &str, message: Bytes, context: &CallContext) -> Result<P::Passed, Status> {
         let response = match routes::find(path) {
-            Some(Route::GetConfiguration) => return Ok(self.configuration.to_wire().encode_to_vec()),
-            Some(Route::Publish) => self.publish(message, context).await?,
+            Some(Route::GetConfiguration) => {
+                return Ok(Bytes::from(self.configuration.to_wire().encode_to_vec()).into());
+            }
             Some(Route::Query) => self.query(message, context).await?,
-            Some(Route::QueryNewest) => self.query_newest(message, context).await?,
-            Some(Route::GetInboxIds) => self.get_inbox_ids(message, context).await?,
-            Some(Route::GetInstance) => self.ask_sequencer("instance", context).await?,
-            Some(Route::GetStatus) => self.ask_sequencer("status", context).await?,
+            _ => Bytes::from(self.dispatch_small(path, message, context).await?).into(),
+        };
+        self.check_response_length(response.length())?;
+        Ok(response)
+    }
+
+    /// The RPCs whose responses are made here.
+    async fn dispatch_small(
+        &self,
+        path: &str,
+        message: Bytes,
+        context: &CallContext,
+    ) -> Result<Vec<u8>, Status> {
+        match routes::find(path) {
+            Some(Route::Publish) => self.publish(message, context).await,
+            Some(Route::QueryNewest) => self.query_newest(message, context).await,
+            Some(Route::GetInboxIds) => self.get_inbox_ids(message, context).await,
+            Some(Route::GetInstance) => self.ask_sequencer("instance", context).await,
+            Some(Route::GetStatus) => self.ask_sequencer("status", context).await,
             Some(Route::Registry) => self
                 .call(ObjectName::Registry, path, message.to_vec(), context)
-                .await?
-                .to_vec(),
-            Some(Route::VerifyWalletSignatures) => self.verify_wallet_signatures(message, context).await?,
-            Some(Route::HealthCheck) => self.check_health(message, context).await?,
-            Some(Route::HealthList) => self.list_health(context).await?,
-            Some(Route::SubscribeStatic | Route::HealthWatch) | None => return Err(routes::not_served(path)),
-        };
-        self.check_response_length(response.len())?;
-        Ok(response)
+                .await
+                .map(|response| response.to_vec()),
+            Some(Route::VerifyWalletSignatures) => self.verify_wallet_signatures(message, context).await,
+            Some(Route::HealthCheck) => self.check_health(message, context).await,
+            Some(Route::HealthList) => self.list_health(context).await,
+            _ => Err(routes::not_served(path)),
+        }
     }
 
     async fn ask_sequencer(&self, method: &str, context: &CallContext) -> Result<Vec<u8>, Status> {
@@ -191,14 +205,30 @@ impl<P: Platform> Backend<P> {
             .call(to, method, request, context.call_deadline_ms())
             .await
             .map_err(|error| status::from_call_error(&error))?;
-        let Answered {
-            result,
-            router_instance,
-        } = answer::decode(answered);
-        if router_instance.is_some() {
-            *self.router_instance.borrow_mut() = router_instance;
+        self.heard(answer::decode(answered))
+    }
+
+    /// Calls an object whose response is the RPC's own, byte for byte.
+    async fn call_passing(
+        &self,
+        to: ObjectName,
+        method: &str,
+        request: Vec<u8>,
+        context: &CallContext,
+    ) -> Result<P::Passed, Status> {
+        let answered = self
+            .platform
+            .call_passing(to, method, request, context.call_deadline_ms())
+            .await
+            .map_err(|error| status::from_call_error(&error))?;
+        self.heard(answered)
+    }
+
+    fn heard<R>(&self, answered: Answered<R>) -> Result<R, Status> {
+        if answered.router_instance.is_some() {
+            *self.router_instance.borrow_mut() = answered.router_instance;
         }
-        result
+        answered.result
     }
 
     fn check_wire_length(&self, wire_length: usize) -> Result<(), Status> {

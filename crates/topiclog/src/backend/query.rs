@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl<P: Platform> Backend<P> {
-    pub(super) async fn query(&self, message: Bytes, context: &CallContext) -> Result<Vec<u8>, Status> {
+    pub(super) async fn query(&self, message: Bytes, context: &CallContext) -> Result<P::Passed, Status> {
         let plan = ReadPlan::decode(message, &self.configuration.limits).map_err(|error| invalid(&error))?;
         let max_bytes = self.configuration.limits.max_response_bytes;
         let mut by_shard: BTreeMap<u32, Vec<internal::TopicPosition>> = BTreeMap::new();
@@ -29,32 +29,32 @@ impl<P: Platform> Backend<P> {
         }
         if by_shard.is_empty() {
             let continuation = Some(Continuation { has_more: false });
-            return Ok(PageResponse {
+            let page = PageResponse {
                 continuation,
                 ..PageResponse::default()
-            }
-            .encode_to_vec());
+            };
+            return Ok(passed(&page));
         }
         let whole = by_shard.len() == 1;
-        let calls = by_shard.into_iter().map(|(shard, positions)| {
+        let mut requests = by_shard.into_iter().map(|(shard, positions)| {
             let request = PageRequest {
                 positions,
                 limit: plan.limit,
                 max_bytes,
                 whole,
             };
-            self.call(ObjectName::Shard(shard), "page", request.encode_to_vec(), context)
+            (ObjectName::Shard(shard), request.encode_to_vec())
         });
-        let mut answers = try_join_all(calls).await?;
-        if whole {
-            // One shard's page is the response, byte for byte.
-            return Ok(answers.swap_remove(0).to_vec());
+        if whole && let Some((shard, request)) = requests.next() {
+            return self.call_passing(shard, "page", request, context).await;
         }
-        let pages = answers
+        let calls = requests.map(|(shard, request)| self.call(shard, "page", request, context));
+        let pages = try_join_all(calls)
+            .await?
             .into_iter()
             .map(decode_answer)
             .collect::<Result<Vec<PageResponse>, _>>()?;
-        merge(pages, plan.limit, max_bytes).map(|page| page.encode_to_vec())
+        merge(pages, plan.limit, max_bytes).map(|page| passed(&page))
     }
 
     pub(super) async fn query_newest(
@@ -88,6 +88,10 @@ impl<P: Platform> Backend<P> {
         // Fields of the same number concatenate: the answers together are the response.
         Ok(try_join_all(calls).await?.concat())
     }
+}
+
+fn passed<R: From<Bytes>>(page: &PageResponse) -> R {
+    Bytes::from(page.encode_to_vec()).into()
 }
 
 /// One page of the pages of several shards: shard by shard, at most `limit` envelopes, exact about what is left.

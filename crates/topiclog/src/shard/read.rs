@@ -160,8 +160,7 @@ fn joined_page(
     count: u64,
     chunk: &[TopicPosition],
 ) -> Result<Vec<StoredEnvelope>, SqlError> {
-    let rows = sql.query(PAGE_JOINED, &[list, Value::integer(count)?])?;
-    let joined = rows.into_iter().next().ok_or_else(unasked)?.into_blob(0)?;
+    let joined = sql.query_blob(PAGE_JOINED, &[list, Value::integer(count)?])?;
     joined::cut(joined.into(), chunk)
 }
 

@@ -198,7 +198,7 @@ fn registry_calls_reach_the_registry_as_they_are() {
             )
             .await
     });
-    assert_eq!(reply.result.expect("echoed"), b"\x0a\x01x");
+    assert_eq!(reply.result.expect("echoed"), b"\x0a\x01x"[..]);
     assert_eq!(
         world.calls(
             ObjectName::Registry,

@@ -37,6 +37,7 @@ impl Machine {
 }
 
 impl Platform for Machine {
+    type Passed = bytes::Bytes;
     type Upstream = Connection;
 
     fn now_ns(&self) -> u64 {

@@ -33,6 +33,7 @@ pub(crate) struct Connection {
 }
 
 impl Platform for Worker {
+    type Passed = bytes::Bytes;
     type Upstream = Connection;
 
     fn now_ns(&self) -> u64 {
