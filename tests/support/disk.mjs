@@ -24,9 +24,15 @@ function onEach(state, readOnly, use) {
   });
 }
 
+/** Whether a shard got as far as making its tables before its runtime was killed. It makes them all at once. */
+function hasTables(database) {
+  return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'envelope'").get() !== undefined;
+}
+
 /** The single number that a statement answers, of all shards together. */
 export function countOnDisk(state, statement) {
-  const counts = onEach(state, true, (database) => Number(Object.values(database.prepare(statement).get())[0]));
+  const count = (database) => Number(Object.values(database.prepare(statement).get())[0]);
+  const counts = onEach(state, true, (database) => (hasTables(database) ? count(database) : 0));
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
