@@ -24,17 +24,21 @@ fn run(quarter: u64) {
     }
 }
 
-/// The first seed whose history does not hold with a bug in place.
-fn find(bug: Bug, members: usize) -> Report {
+/// The first seed whose history does not hold with a bug in place. The faults are those that give it its occasion.
+fn find(bug: Bug, members: usize, byzantine: usize, faults: &str) -> Report {
     let options = Options {
         members: Some(members),
+        byzantine: Some(byzantine),
+        faults: faults.parse().expect("the faults are known"),
         bug: Some(bug),
-        ..Options::default()
     };
     let found = (1..=SEEDS)
         .map(|seed| simulate(seed, &options))
         .find(|report| !report.violations.is_empty());
-    found.unwrap_or_else(|| panic!("{bug} is not found"))
+    let found = found.unwrap_or_else(|| panic!("{bug} is not found"));
+    // It is the bug that was found.
+    assert_holds(&simulate(found.seed, &Options { bug: None, ..options }));
+    found
 }
 
 #[test]
@@ -79,31 +83,41 @@ fn a_seed_replays_exactly() {
 
 #[test]
 fn a_report_names_the_command_that_replays_it() {
-    let report = find(Bug::Step(planted::Bug::OnlyAuthorShares), 2);
+    let report = find(Bug::Step(planted::Bug::OnlyAuthorShares), 2, 0, "all");
     let command = format!(
-        "cargo xtask sim conversation --replay {} --members 2 --bug only-author-shares",
+        "cargo xtask sim conversation --replay {} --members 2 --byzantine 0 --bug only-author-shares",
         report.seed
     );
     assert!(report.to_string().contains(&command), "{report}");
 }
 
-/// A test that a bug is found among so many members.
+/// A test that a bug is found among so many members, so many of them Byzantine, under these faults.
 macro_rules! finds {
-    ($($name:ident: $bug:expr, $members:expr;)*) => {
+    ($($name:ident: $bug:expr, $members:expr, $byzantine:expr, $faults:expr;)*) => {
         $(
             #[test]
             fn $name() {
-                assert_ne!(find($bug, $members).violations, []);
+                assert_ne!(find($bug, $members, $byzantine, $faults).violations, []);
             }
         )*
     };
 }
 
 finds! {
-    finds_relaxed_durability: Bug::Breach(Breach::DurabilityRelaxed), 2;
-    finds_effects_before_their_commit: Bug::Breach(Breach::EffectsBeforeCommit), 2;
-    finds_torn_transactions: Bug::Breach(Breach::TornTransactions), 2;
-    finds_a_message_that_is_accepted_and_not_ordered: Bug::Breach(Breach::AcceptedNotOrdered), 2;
-    finds_evidence_that_outlives_its_lock: Bug::Step(planted::Bug::ReleasedLockKeepsEvidence), 2;
-    finds_copies_that_only_the_author_shares: Bug::Step(planted::Bug::OnlyAuthorShares), 2;
+    finds_relaxed_durability: Bug::Breach(Breach::DurabilityRelaxed), 2, 0, "crash";
+    finds_effects_before_their_commit: Bug::Breach(Breach::EffectsBeforeCommit), 2, 0, "crash,store";
+    finds_torn_transactions: Bug::Breach(Breach::TornTransactions), 2, 0, "all";
+    finds_a_message_that_is_accepted_and_not_ordered: Bug::Breach(Breach::AcceptedNotOrdered), 2, 0, "all";
+    finds_an_order_of_its_own: Bug::Breach(Breach::OrderOfItsOwn), 3, 0, "delay";
+    finds_a_lock_that_survives_its_anchor: Bug::Step(planted::Bug::LockSurvivesReanchor), 2, 0, "restart,delay,lose";
+    finds_evidence_that_outlives_its_lock: Bug::Step(planted::Bug::ReleasedLockKeepsEvidence), 2, 0, "restart,delay,lose";
+    finds_copies_that_only_the_author_shares: Bug::Step(planted::Bug::OnlyAuthorShares), 2, 0, "none";
+    finds_broadcasts_of_what_each_member_assembles: Bug::Step(planted::Bug::AssembledBroadcast), 2, 0, "none";
+    finds_a_proposal_behind_the_fence: Bug::Step(planted::Bug::ProposeWhileFenced), 2, 0, "restart,delay,crash";
+    finds_a_rebase_behind_the_fence: Bug::Step(planted::Bug::RebaseWhileFenced), 3, 0, "restart,crash,lose";
+    finds_answers_that_wait_for_recovery: Bug::Step(planted::Bug::AnswersWaitForRecovery), 2, 0, "restart,crash,delay";
+    finds_a_holder_that_says_it_has_nothing: Bug::Step(planted::Bug::HolderSaysIncomplete), 2, 0, "restart,delay,crash";
+    finds_a_vote_behind_a_staged_successor: Bug::Step(planted::Bug::VoteBehindSuccessor), 3, 0, "restart,delay,offline";
+    finds_signatures_of_every_proposal: Bug::Step(planted::Bug::SignEveryProposal), 3, 0, "delay,lose";
+    finds_readiness_that_a_silent_member_holds: Bug::Step(planted::Bug::ReadinessNeedsAll), 4, 1, "restart,delay";
 }

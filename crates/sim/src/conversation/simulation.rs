@@ -42,8 +42,10 @@ const SIZES: [(usize, usize); 5] = [(2, 38), (3, 24), (4, 32), (7, 4), (10, 2)];
 /// a tenth of it.
 const INPUTS_MAX: u64 = 4_000;
 
-/// Kinds of fault that a seed has, in thousandths.
+/// Kinds of fault that a seed has, in thousandths, when all may happen.
 const FAULT_LIKELY: u64 = 350;
+/// The same when they are named: they were asked for.
+const NAMED_FAULT_LIKELY: u64 = 1_000;
 /// Seeds without any fault, in thousandths: in them counts of messages are exact.
 const QUIET: u64 = 80;
 
@@ -105,11 +107,16 @@ fn draw_size(drawn: usize) -> usize {
 
 fn build(seed: u64, random: Random, members: usize, byzantine: usize, options: &Options) -> World {
     let agents = agents(members);
-    let is_quiet = random.chance(QUIET);
+    let is_quiet = random.chance(QUIET) || options.faults == FaultSet::none();
+    let likely = if options.faults == FaultSet::default() {
+        FAULT_LIKELY
+    } else {
+        NAMED_FAULT_LIKELY
+    };
     let rates = if is_quiet {
         Rates::none()
     } else {
-        Rates::draw(&options.faults, FAULT_LIKELY, &random)
+        Rates::draw(&options.faults, likely, &random)
     };
     let dialect = if random.chance(700) {
         Dialect::Backend
