@@ -16,15 +16,13 @@ pub mod odd_packages;
 pub mod random;
 pub mod verdict;
 
-#[path = "../../envelope/src/key_package/building.rs"]
-mod building;
-
 use std::{
     collections::BTreeMap,
     fmt,
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use conclave_envelope::key_package::building;
 use random::Random;
 
 /// What a run of comparisons found.
