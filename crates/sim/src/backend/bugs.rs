@@ -71,13 +71,7 @@ impl fmt::Display for Bug {
             Self::Breach(breach) => format!("{breach:?}"),
             Self::Step(step) => format!("{step:?}"),
         };
-        for (place, letter) in variant.chars().enumerate() {
-            if place > 0 && letter.is_ascii_uppercase() {
-                out.write_str("-")?;
-            }
-            write!(out, "{}", letter.to_ascii_lowercase())?;
-        }
-        Ok(())
+        out.write_str(&crate::names::hyphened(&variant))
     }
 }
 

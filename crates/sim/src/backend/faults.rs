@@ -1,9 +1,9 @@
-//! Which faults a simulation injects, and how often. Each seed draws its own mixture, so that some runs are nearly quiet
-//! and some are storms. Depends on [`crate::random`] alone.
+//! Which faults a simulation of the backend injects, and how often each. Depends on [`crate::fault_set`] alone.
 
-use std::{fmt, str::FromStr};
+use crate::fault_set::{self, FaultKind};
 
-use crate::random::Random;
+/// The chance of an allowed kind to be in a seed's mixture, in thousandths: more often than not.
+pub(super) const LIKELY: u64 = 650;
 
 /// A kind of fault. `sequencing.md` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,9 +33,8 @@ pub enum Fault {
     Ambush,
 }
 
-impl Fault {
-    /// Every kind.
-    pub const ALL: [Self; 11] = [
+impl FaultKind for Fault {
+    const ALL: &'static [Self] = &[
         Self::Lose,
         Self::Delay,
         Self::Repeat,
@@ -64,95 +63,24 @@ impl Fault {
             Self::Ambush => "ambush",
         }
     }
-}
 
-/// The kinds a simulation may inject: `all`, `none`, or names joined by commas.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FaultSet(Vec<Fault>);
-
-impl Default for FaultSet {
-    fn default() -> Self {
-        Self(Fault::ALL.to_vec())
-    }
-}
-
-/// A name that is no fault.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no fault; there are all, none, {}", Fault::ALL.map(Fault::name).join(", "))]
-pub struct UnknownFault {
-    name: String,
-}
-
-impl FromStr for FaultSet {
-    type Err = UnknownFault;
-
-    fn from_str(text: &str) -> Result<Self, UnknownFault> {
-        match text {
-            "all" => return Ok(Self::default()),
-            "none" => return Ok(Self(Vec::new())),
-            _ => {}
-        }
-        text.split(',')
-            .map(|name| {
-                Fault::ALL
-                    .into_iter()
-                    .find(|fault| fault.name() == name)
-                    .ok_or_else(|| UnknownFault {
-                        name: name.to_owned(),
-                    })
-            })
-            .collect::<Result<_, _>>()
-            .map(Self)
-    }
-}
-
-impl fmt::Display for FaultSet {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.len() {
-            0 => out.write_str("none"),
-            _ if self == &Self::default() => out.write_str("all"),
-            _ => {
-                let names: Vec<&str> = self.0.iter().map(|fault| fault.name()).collect();
-                out.write_str(&names.join(","))
-            }
+    fn rate(self, strength: u64) -> u64 {
+        // What an occasion is differs: one call, one poll of an object, one look of the fault injector.
+        match self {
+            Self::Lose | Self::Repeat => strength * 2,
+            Self::Delay | Self::Edge | Self::Stream | Self::Ambush => strength * 3,
+            Self::Crash => strength / 4,
+            Self::Hibernate | Self::Succeed | Self::Clock => strength * 4,
+            Self::Alarm => strength * 8,
         }
     }
 }
 
-/// How often each fault happens, in thousandths of its occasions.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Rates {
-    rates: Vec<(Fault, u64)>,
-}
+/// The kinds a simulation may inject.
+pub type FaultSet = fault_set::FaultSet<Fault>;
 
-impl Rates {
-    /// The mixture of one seed: each allowed kind is in it more often than not, with its own strength.
-    pub(super) fn draw(set: &FaultSet, random: &Random) -> Self {
-        let draw = |fault| {
-            let is_on = random.chance(650);
-            let strength = random.between(1, 100);
-            // What an occasion is differs: one call, one poll of an object, one look of the fault injector.
-            let rate = match fault {
-                Fault::Lose | Fault::Repeat => strength * 2,
-                Fault::Delay | Fault::Edge | Fault::Stream | Fault::Ambush => strength * 3,
-                Fault::Crash => strength / 4,
-                Fault::Hibernate | Fault::Succeed | Fault::Clock => strength * 4,
-                Fault::Alarm => strength * 8,
-            };
-            (fault, if is_on { rate } else { 0 })
-        };
-        let rates = Fault::ALL.into_iter().map(draw);
-        Self {
-            rates: rates.filter(|(fault, _)| set.0.contains(fault)).collect(),
-        }
-    }
-
-    /// The rate of a kind.
-    pub(super) fn of(&self, fault: Fault) -> u64 {
-        let found = self.rates.iter().find(|(known, _)| *known == fault);
-        found.map_or(0, |(_, rate)| *rate)
-    }
-}
+/// How often each happens.
+pub(super) type Rates = fault_set::Rates<Fault>;
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use super::{
     chaos, checkers,
     client::{Client, Prepared},
     edge::Edge,
-    faults::{Fault, FaultSet, Rates},
+    faults::{Fault, FaultSet, LIKELY, Rates},
     history::{Came, History, id_of},
     reader,
     report::Report,
@@ -56,7 +56,7 @@ pub fn simulate(seed: u64, options: &Options) -> Report {
     let random = Random::new(seed);
     let shard_count = [1, 2, 4, 4, 16][random.below(5)];
     let is_short = random.chance(300);
-    let rates = Rates::draw(&options.faults, &random);
+    let rates = Rates::draw(&options.faults, LIKELY, &random);
     let mut configuration = Configuration {
         shard_count: options.shards.unwrap_or(shard_count),
         ..Configuration::default()
