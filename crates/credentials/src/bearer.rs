@@ -1,0 +1,102 @@
+//! The token of a request (AUTH-005). Depends on [`crate::rejection`].
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+use crate::Rejection;
+
+/// The longest token that is looked at, in bytes.
+pub const TOKEN_BYTES_MAX: usize = 8192;
+
+/// The scheme, in any case.
+const SCHEME: &str = "bearer";
+
+/// What the subprotocol begins with that carries a token, and which is followed by the token as unpadded base64url.
+///
+/// A page cannot set a header on a WebSocket, and a URL ends up in logs; the list of subprotocols does not.
+pub const SUBPROTOCOL_PREFIX: &str = "conclave.bearer.";
+
+/// The token in the value of an `authorization` header.
+///
+/// # Errors
+/// [`Rejection::Missing`] without a header, [`Rejection::NotBearer`] for anything but `Bearer`, one space and something.
+pub fn from_header(value: Option<&str>) -> Result<&str, Rejection> {
+    let value = value.ok_or(Rejection::Missing)?;
+    let (scheme, token) = value.split_once(' ').ok_or(Rejection::NotBearer)?;
+    let token = token.trim();
+    if !scheme.eq_ignore_ascii_case(SCHEME) || token.is_empty() {
+        return Err(Rejection::NotBearer);
+    }
+    Ok(token)
+}
+
+/// The value an `authorization` header would have had, from a WebSocket's `sec-websocket-protocol`, if any of the
+/// subprotocols carries a token. One whose base64url cannot be read becomes a value that is refused.
+#[must_use]
+pub fn header_of_subprotocols(offered: &str) -> Option<String> {
+    let token = offered
+        .split(',')
+        .find_map(|protocol| protocol.trim().strip_prefix(SUBPROTOCOL_PREFIX))?;
+    let token = URL_SAFE_NO_PAD
+        .decode(token)
+        .ok()
+        .and_then(|token| String::from_utf8(token).ok())
+        .unwrap_or_default();
+    Some(format!("Bearer {token}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // AUTH-005
+    #[test]
+    fn the_scheme_is_bearer_in_any_case_and_one_space_stands_before_the_token() {
+        for value in [
+            "Bearer abc",
+            "bearer abc",
+            "BEARER abc",
+            "Bearer  abc ",
+            "bEaReR abc",
+        ] {
+            assert_eq!(from_header(Some(value)), Ok("abc"), "{value:?}");
+        }
+        assert_eq!(from_header(None), Err(Rejection::Missing));
+        for value in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer    ",
+            "Bearer\tabc",
+            "Basic abc",
+            "Bearerabc",
+            "abc",
+            " Bearer abc",
+            "Bearer: abc",
+        ] {
+            assert_eq!(from_header(Some(value)), Err(Rejection::NotBearer), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_subprotocol_carries_any_token() {
+        let token = "a.b-c_d~!{\"}";
+        let offered = format!("grpc-web, {SUBPROTOCOL_PREFIX}{}", URL_SAFE_NO_PAD.encode(token));
+        let header = header_of_subprotocols(&offered).expect("a token is offered");
+        assert_eq!(from_header(Some(&header)), Ok(token));
+        assert_eq!(header_of_subprotocols("grpc-web"), None);
+        assert_eq!(header_of_subprotocols(""), None);
+    }
+
+    #[test]
+    fn a_subprotocol_that_carries_no_token_is_refused_as_a_header_without_one() {
+        for garbage in ["", "=", "a", "_w", "YWJj=", "a b"] {
+            let header =
+                header_of_subprotocols(&format!("{SUBPROTOCOL_PREFIX}{garbage}")).expect("one is offered");
+            assert_eq!(
+                from_header(Some(&header)),
+                Err(Rejection::NotBearer),
+                "{garbage:?}"
+            );
+        }
+    }
+}
