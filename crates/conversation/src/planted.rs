@@ -46,6 +46,8 @@ pub enum Bug {
     ReadinessNeedsAll,
     /// A second candidate at a head is signed like the first.
     SignEveryProposal,
+    /// The holder of a staged GENESIS begins again without it.
+    HolderBeginsAgain,
     /// A record is staged and voted for under an anchor that the member voted to leave.
     StagesWhileLeaving,
 }
@@ -53,7 +55,7 @@ pub enum Bug {
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::LockSurvivesReanchor,
         Self::ReleasedLockKeepsEvidence,
         Self::SupersededFoldKept,
@@ -70,6 +72,7 @@ impl Bug {
         Self::VoteBehindSuccessor,
         Self::ReadinessNeedsAll,
         Self::SignEveryProposal,
+        Self::HolderBeginsAgain,
         Self::StagesWhileLeaving,
     ];
 }

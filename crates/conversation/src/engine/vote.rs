@@ -239,6 +239,9 @@ impl Conversation {
             return Err(Ignored::Duplicate);
         }
         let verified = VerifiedActionCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
+        if self.head.is_none() {
+            return self.take_genesis(&verified, shared, draft);
+        }
         let action_hash = self.lock_certified(verified.record(), verified.signatures(), draft)?;
         self.evaluate(action_hash, shared, draft);
         Ok(())
@@ -250,7 +253,7 @@ impl Conversation {
             return Err(Ignored::Duplicate);
         }
         let core = &value.record_core;
-        // An empty conversation takes a certified GENESIS whatever its own anchor is.
+        // An empty conversation takes a GENESIS that every member signed whatever its own anchor is.
         let of_anchor = core.anchor_hash() == self.anchor.hash() || self.head.is_none();
         if core.previous_record_hash() != self.head_record() || !of_anchor {
             return Err(Ignored::NotGapFree);

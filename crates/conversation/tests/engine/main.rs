@@ -2,6 +2,7 @@
 
 mod answering;
 mod authoring;
+mod beginnings;
 mod byhand;
 mod certification;
 mod crashes;

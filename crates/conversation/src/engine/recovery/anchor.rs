@@ -6,6 +6,7 @@ use super::reanchor::reanchor_row;
 use crate::engine::chain::Chain;
 use crate::engine::conversation::{Conversation, foundation};
 use crate::engine::draft::Draft;
+use crate::engine::effect::RecoveryReason;
 use crate::engine::error::Fatal;
 use crate::engine::ignored::Ignored;
 use crate::engine::shared::Shared;
@@ -15,7 +16,9 @@ use crate::store::Transition;
 use crate::store::rows::AnchorRow;
 use crate::store::transition::{AdoptReanchor, CompleteReanchor, LeaveAnchor, RestartEmpty};
 use crate::values::{ClosedValue, CompletedReanchor, DirectPacket, RouterAnchor};
-use crate::verification::{VerifiedCertifiedRecord, VerifiedCompletedReanchor, VerifiedRouterAnchor};
+use crate::verification::{
+    VerifiedActionCertifiedRecord, VerifiedCertifiedRecord, VerifiedCompletedReanchor, VerifiedRouterAnchor,
+};
 
 impl Conversation {
     /// A member's completed re-anchor, by relay.
@@ -120,9 +123,43 @@ impl Conversation {
         self.recovered(shared, draft);
     }
 
+    /// A GENESIS that every member signed, shown to an empty conversation whatever its own anchor is: it is staged and voted
+    /// for, unless another one is.
+    ///
+    /// Nobody who signed it need know what became of it in the order of its Router instance. So that at most one GENESIS is
+    /// ever certified, an endpoint votes for one in all, of whatever instance, and whoever staged one signs no other: the
+    /// certificates of two would share an honest voter. Members that began again meanwhile come back to it.
+    pub(in crate::engine) fn take_genesis(
+        &mut self,
+        genesis: &VerifiedActionCertifiedRecord,
+        shared: &mut Shared,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), Ignored> {
+        let staged = self.staged_successor().map(|own| *own.record.hash());
+        if staged.is_some_and(|staged| staged != *genesis.record().hash()) {
+            return Err(Ignored::LockedAndStaged);
+        }
+        let comes_back = genesis.record().anchor_hash() != self.anchor.hash();
+        if comes_back {
+            self.found_again(genesis.verified_anchor(), draft);
+        }
+        let action_hash = self.lock_certified(genesis.record(), genesis.signatures(), draft)?;
+        let anchored = self.anchored_instance();
+        match shared.instance {
+            Some(current) if comes_back && current != anchored => {
+                let reason = RecoveryReason::RouterInstanceChanged { anchored, current };
+                self.begin_run(reason, None, shared, draft);
+                self.show_status(draft);
+            }
+            _ => {}
+        }
+        self.evaluate(action_hash, shared, draft);
+        Ok(())
+    }
+
     /// A certified GENESIS of another anchor than the one this empty conversation has: the anchor becomes the GENESIS's.
     ///
-    /// Every member signed it, the local agent among them, so no other GENESIS can be certified.
+    /// No other can be certified, not even one that is staged here ([`take_genesis`](Self::take_genesis) says why).
     pub(in crate::engine) fn take_foundation(
         &mut self,
         genesis: &VerifiedCertifiedRecord,

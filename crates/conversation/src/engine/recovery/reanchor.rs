@@ -77,11 +77,14 @@ impl Conversation {
             }
             return self.recovered(shared, draft);
         }
-        if self.head.is_none() {
+        // A GENESIS that was staged here may be certified somewhere: its holder begins nothing else, and shows it.
+        let holds_genesis = self.staged_successor().is_some() && !has(Bug::HolderBeginsAgain);
+        if self.head.is_none() && !holds_genesis {
             return self.restart_empty(instance, shared, draft);
         }
         self.schedule_settled(draft);
-        if self.staged_successor().is_some() && !has(Bug::VoteBehindSuccessor) {
+        let is_holder = self.staged_successor().is_some() && !has(Bug::VoteBehindSuccessor);
+        if is_holder || self.head.is_none() {
             return self.show_successor(None, shared, draft);
         }
         match self.candidate_of(&instance) {

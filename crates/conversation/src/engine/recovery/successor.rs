@@ -95,6 +95,10 @@ impl Conversation {
             return Err(Ignored::CandidateStaged);
         }
         let verified = VerifiedActionCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
+        if self.head.is_none() {
+            // No re-anchor leaves an empty conversation, so no votes are waited for.
+            return self.take_genesis(&verified, shared, draft);
+        }
         let is_staged = self
             .staged_successor()
             .is_some_and(|fold| fold.record.hash() == verified.record().hash());

@@ -38,6 +38,7 @@ impl World {
                     record_predecessor.insert(record.record_hash, previous);
                     copies.insert((sender, record.record_hash));
                 }
+                Plaintext::Evidence(_) if self.deviants.contains(&sender) => {}
                 Plaintext::Evidence(evidence) => match statement(&evidence) {
                     EvidenceStatement::ActionSignature(statement) => {
                         let place = (sender, predecessor[&statement.action_hash]);
@@ -73,11 +74,13 @@ impl World {
                 Plaintext::Packet(_) => {}
             }
         }
+        let honest = |member: &usize| !self.deviants.contains(member);
         let chains: Vec<_> = (0..self.members.len())
+            .filter(honest)
             .map(|member| self.chain(member, membership))
             .collect();
         let longest = chains.iter().max_by_key(|chain| chain.len()).expect("a member");
-        for (member, chain) in chains.iter().enumerate() {
+        for (member, chain) in (0..self.members.len()).filter(honest).zip(&chains) {
             assert_eq!(
                 chain[..],
                 longest[..chain.len()],

@@ -40,6 +40,8 @@ pub(crate) struct World {
     pub(crate) now_ms: u64,
     /// Members that crash at their next input.
     pub(crate) crash_at: BTreeMap<usize, CrashPoint>,
+    /// Members that a test speaks for, and that nothing is asked of.
+    pub(crate) deviants: Vec<usize>,
     pub(crate) router: Router,
     pub(crate) members: Vec<Member>,
     next_request: u64,
@@ -66,6 +68,7 @@ impl World {
         let mut world = World {
             now_ms: 1_000_000,
             crash_at: BTreeMap::new(),
+            deviants: Vec::new(),
             router,
             members: members.collect(),
             next_request: 0,

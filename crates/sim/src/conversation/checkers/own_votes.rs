@@ -1,6 +1,6 @@
 //! No honest member contradicts itself: one action signed and one record voted for at a predecessor under an anchor, one
-//! re-anchor voted for away from an anchor under an instance, no re-anchor behind its own staged successor, and nothing
-//! staged or voted for under an anchor it voted to leave.
+//! re-anchor voted for away from an anchor under an instance, no re-anchor behind its own staged successor, nothing staged
+//! or voted for under an anchor it voted to leave, and one GENESIS voted for under all anchors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,27 @@ use conclave_conversation::{
         Transition,
         rows::{EvidenceKind, EvidenceRow, ReanchorRow, StagedRecordRow},
     },
-    values::{ActionHash, AnchorHash, RecordHash},
+    values::{ActionHash, AnchorHash, ConversationId, RecordHash},
 };
 use conclave_harness::RouterInstanceId;
 
 use crate::conversation::history::{Event, History, Place, Said, short};
 
+/// What one record is voted for at: a predecessor under an anchor; the beginning under whatever anchor.
+type Succession = (ConversationId, Option<(RecordHash, AnchorHash)>);
+
+fn succession(place: &Place) -> Succession {
+    (
+        place.conversation,
+        place.previous.map(|previous| (previous, place.anchor)),
+    )
+}
+
 /// The word a member has given.
 #[derive(Default)]
 struct Word {
     signed: BTreeMap<Place, ActionHash>,
-    voted: BTreeMap<Place, RecordHash>,
+    voted: BTreeMap<Succession, RecordHash>,
     reanchored: BTreeMap<(AnchorHash, RouterInstanceId), AnchorHash>,
     /// The anchors it voted to leave.
     leaving: BTreeSet<String>,
@@ -36,7 +46,7 @@ impl Word {
 
     fn vote(&mut self, history: &History, record: &RecordHash) -> Option<String> {
         let (_, place) = *history.records.get(record)?;
-        let before = *self.voted.entry(place).or_insert(*record);
+        let before = *self.voted.entry(succession(&place)).or_insert(*record);
         (before != *record).then(|| format!("votes for {} and {}", short(&before), short(record)))
     }
 
@@ -82,7 +92,9 @@ impl Word {
             EvidenceKind::Durability => {
                 let record = row.subject_id.parse().ok()?;
                 let (_, place) = *history.records.get(&record)?;
-                if self.leaving.contains(&place.anchor.to_string()) && !self.voted.contains_key(&place) {
+                if self.leaving.contains(&place.anchor.to_string())
+                    && !self.voted.contains_key(&succession(&place))
+                {
                     return Some(format!(
                         "votes for {} under an anchor it voted to leave",
                         short(&record)
