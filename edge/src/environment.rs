@@ -2,29 +2,15 @@
 
 use std::{cell::OnceCell, rc::Rc};
 
-use conclave_harness::base64url;
-use conclave_registry::RegistryConfiguration;
-use conclave_topiclog::{Configuration, ConfigurationError, platform::ObjectName};
+use conclave_configuration::{ConfigurationError, Settings, Value};
+use conclave_topiclog::platform::ObjectName;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::runtime::{Fetcher, log_error};
+use crate::runtime::{self, Fetcher, log_error};
 
 /// What the name of a shard begins with; its number follows.
 const SHARD_PREFIX: &str = "shard-";
-
-/// The seed of the Registry's signing key: 32 bytes as unpadded base64url. A secret.
-const REGISTRY_SEED: &str = "CONCLAVE_REGISTRY_SEED";
-
-/// What an agent has to present to register. A secret.
-const REGISTRY_ADMISSION_TOKEN: &str = "CONCLAVE_REGISTRY_ADMISSION_TOKEN";
-
-/// What the variables say, checked.
-#[derive(Debug)]
-pub(crate) struct Settings {
-    pub(crate) backend: Rc<Configuration>,
-    pub(crate) registry: RegistryConfiguration,
-}
 
 thread_local! {
     /// The variables never change while an isolate lives, and it serves one deployment.
@@ -47,7 +33,7 @@ impl Environment {
     pub(crate) fn settings(&self) -> Result<Rc<Settings>, ConfigurationError> {
         SETTINGS.with(|cell| {
             cell.get_or_init(|| {
-                let settings = read_settings(&self.variables()).map(Rc::new);
+                let settings = Settings::from_variables(self.variables(), runtime::now_ns()).map(Rc::new);
                 if let Err(error) = &settings {
                     log_error(&format!(
                         "nothing is served until this variable is mended: {error}"
@@ -59,13 +45,13 @@ impl Environment {
         })
     }
 
-    /// The variables that are text; bindings are objects.
-    fn variables(&self) -> Vec<(String, String)> {
-        let text = |entry: JsValue| {
+    /// The variables, and the bindings among them.
+    fn variables(&self) -> impl Iterator<Item = (String, Value)> {
+        let entries = Object::entries(&self.0).into_iter();
+        entries.filter_map(|entry| {
             let entry = entry.unchecked_into::<Array>();
-            Some((entry.get(0).as_string()?, entry.get(1).as_string()?))
-        };
-        Object::entries(&self.0).iter().filter_map(text).collect()
+            Some((entry.get(0).as_string()?, to_value(&entry.get(1))))
+        })
     }
 
     /// The namespace that holds `object`.
@@ -93,28 +79,15 @@ impl Environment {
     }
 }
 
-fn read_settings(variables: &[(String, String)]) -> Result<Settings, ConfigurationError> {
-    let find = |key: &str| {
-        variables
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value)
-    };
-    let signing_seed = find(REGISTRY_SEED)
-        .map(|seed| base64url::decode_array(seed))
-        .transpose();
-    Ok(Settings {
-        backend: Rc::new(Configuration::from_variables(
-            variables.iter().map(|(key, value)| (key, value)),
-        )?),
-        registry: RegistryConfiguration {
-            signing_seed: signing_seed.map_err(|error| ConfigurationError {
-                key: REGISTRY_SEED.to_owned(),
-                reason: format!("is not 32 bytes in unpadded base64url: {error}"),
-            })?,
-            admission_token: find(REGISTRY_ADMISSION_TOKEN).cloned(),
-        },
-    })
+/// A variable as text. wrangler also passes on numbers and booleans that are written without quotes.
+fn to_value(value: &JsValue) -> Value {
+    let text = value
+        .as_string()
+        .or_else(|| match (value.as_f64(), value.as_bool()) {
+            (None, None) => None,
+            _ => Some(runtime::to_text(value)),
+        });
+    text.map_or(Value::Other, Value::Text)
 }
 
 /// The name of an object within its namespace.
@@ -152,18 +125,6 @@ mod tests {
             ObjectName::Shard(1023),
         ] {
             assert_eq!(from_name(&to_name(object)), Some(object));
-        }
-    }
-
-    #[test]
-    fn a_seed_that_is_none_is_refused_with_the_name_of_its_variable() {
-        let with_seed = |seed: &str| read_settings(&[(REGISTRY_SEED.to_owned(), seed.to_owned())]);
-        assert_eq!(
-            with_seed(&"A".repeat(43)).expect("a seed").registry.signing_seed,
-            Some([0; 32])
-        );
-        for seed in ["", "short", &"A".repeat(44), &"=".repeat(43)] {
-            assert_eq!(with_seed(seed).expect_err("no seed").key, REGISTRY_SEED);
         }
     }
 

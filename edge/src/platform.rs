@@ -8,7 +8,7 @@ use conclave_topiclog::{
     answer::{self, Answered},
     platform::{CallError, ObjectName, ObjectPlatform, Passed, Platform, SocketId},
 };
-use js_sys::{Date, Promise, Uint8Array};
+use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
 
@@ -22,17 +22,6 @@ use crate::{
 
 /// How long the opening of a message stream may take, in milliseconds.
 const CONNECT_DEADLINE_MS: u32 = 10_000;
-
-const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "milliseconds since 1970, whole"
-)]
-fn now_ns() -> u64 {
-    Date::now() as u64 * NANOSECONDS_PER_MILLISECOND
-}
 
 fn unknown(error: &JsValue) -> CallError {
     CallError::OutcomeUnknown {
@@ -162,7 +151,7 @@ impl Platform for WorkerPlatform {
     type Upstream = Upstream;
 
     fn now_ns(&self) -> u64 {
-        now_ns()
+        runtime::now_ns()
     }
 
     fn random(&self, bytes: &mut [u8]) {
@@ -232,7 +221,7 @@ impl Platform for DurableObject {
     type Upstream = Upstream;
 
     fn now_ns(&self) -> u64 {
-        now_ns()
+        runtime::now_ns()
     }
 
     fn random(&self, bytes: &mut [u8]) {

@@ -77,6 +77,10 @@ extern "C" {
 
     #[wasm_bindgen(js_namespace = console, js_name = error)]
     pub(crate) fn log_error(message: &str);
+
+    /// The text of a number or a boolean.
+    #[wasm_bindgen(js_name = String)]
+    pub(crate) fn to_text(value: &JsValue) -> String;
 }
 
 #[wasm_bindgen(raw_module = "./http.js")]
@@ -186,6 +190,18 @@ extern "C" {
 
     #[wasm_bindgen(js_name = setAlarmNoLaterThan)]
     pub(crate) fn set_alarm_no_later_than(context: &ObjectContext, at_ms: f64) -> Promise;
+}
+
+const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
+
+/// The time in nanoseconds since the Unix epoch, whole milliseconds.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "milliseconds since 1970, whole"
+)]
+pub(crate) fn now_ns() -> u64 {
+    js_sys::Date::now() as u64 * NANOSECONDS_PER_MILLISECOND
 }
 
 /// The words of a JavaScript error.

@@ -15,7 +15,7 @@ pub struct RegistryConfiguration {
     /// The Ed25519 seed cards are signed with. Without one the Registry keeps a seed of its own.
     pub signing_seed: Option<[u8; 32]>,
     /// What an agent has to present to register. Without one anybody may.
-    pub admission_token: Option<String>,
+    pub admission_token: Option<AdmissionToken>,
 }
 
 impl fmt::Debug for RegistryConfiguration {
@@ -23,7 +23,7 @@ impl fmt::Debug for RegistryConfiguration {
         formatter
             .debug_struct("RegistryConfiguration")
             .field("signing_seed", &self.signing_seed.map(|_| "…"))
-            .field("admission_token", &self.admission_token.as_ref().map(|_| "…"))
+            .field("admission_token", &self.admission_token)
             .finish()
     }
 }
@@ -50,13 +50,17 @@ pub enum AdmissionTokenError {
 }
 
 /// The token a registration has to present, as its hash, so that comparing takes the same time for every wrong one.
-#[derive(Clone)]
-pub(crate) struct Admission {
+#[derive(Clone, PartialEq, Eq)]
+pub struct AdmissionToken {
     hash: [u8; 32],
 }
 
-impl Admission {
-    pub(crate) fn parse(token: &str) -> Result<Self, AdmissionTokenError> {
+impl AdmissionToken {
+    /// Reads a `token68` of [`ADMISSION_TOKEN_LENGTH_MIN`] to [`ADMISSION_TOKEN_LENGTH_MAX`] characters.
+    ///
+    /// # Errors
+    /// [`AdmissionTokenError`], which shows nothing of it.
+    pub fn parse(token: &str) -> Result<Self, AdmissionTokenError> {
         if !(ADMISSION_TOKEN_LENGTH_MIN..=ADMISSION_TOKEN_LENGTH_MAX).contains(&token.len()) {
             return Err(AdmissionTokenError::Length { length: token.len() });
         }
@@ -80,9 +84,9 @@ impl Admission {
     }
 }
 
-impl fmt::Debug for Admission {
+impl fmt::Debug for AdmissionToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Admission(…)")
+        formatter.write_str("AdmissionToken(…)")
     }
 }
 
@@ -93,7 +97,7 @@ mod tests {
     #[test]
     fn a_token_is_a_token68_of_8_to_512_characters() {
         for token in ["abcdefgh", "A-._~+/9", "abcdefg=", "abcdef==", &"x".repeat(512)] {
-            assert!(Admission::parse(token).is_ok(), "{token}");
+            assert!(AdmissionToken::parse(token).is_ok(), "{token}");
         }
         for token in [
             "",
@@ -105,13 +109,13 @@ mod tests {
             "abcdefg\u{e9}",
             "abcdefg\n",
         ] {
-            assert!(Admission::parse(token).is_err(), "{token}");
+            assert!(AdmissionToken::parse(token).is_err(), "{token}");
         }
     }
 
     #[test]
     fn only_the_token_itself_admits() {
-        let admission = Admission::parse("let-me-in").unwrap();
+        let admission = AdmissionToken::parse("let-me-in").unwrap();
         assert!(admission.admits(Some("let-me-in")));
         for presented in [
             None,
@@ -128,9 +132,9 @@ mod tests {
     fn secrets_are_not_shown() {
         let configuration = RegistryConfiguration {
             signing_seed: Some([7; 32]),
-            admission_token: Some("let-me-in".into()),
+            admission_token: AdmissionToken::parse("let-me-in").ok(),
         };
-        let shown = format!("{configuration:?} {:?}", Admission::parse("let-me-in"));
+        let shown = format!("{configuration:?} {:?}", AdmissionToken::parse("let-me-in"));
         assert!(!shown.contains("let-me-in") && !shown.contains('7'), "{shown}");
     }
 }

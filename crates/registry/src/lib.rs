@@ -32,20 +32,18 @@ use conclave_proto::{
 use conclave_sql::Sql;
 use prost::Message;
 
-pub use configuration::{AdmissionTokenError, RegistryConfiguration};
+pub use configuration::{AdmissionToken, AdmissionTokenError, RegistryConfiguration};
 pub use directory::LIST_PAGE_LENGTH;
 pub use registration::MINT_ATTEMPTS_MAX;
 pub use request::REQUEST_BYTES_MAX;
 pub use storage::RegistryOpenError;
-
-use configuration::Admission;
 
 /// A Registry over its database.
 #[derive(Debug)]
 pub struct Registry<S> {
     sql: S,
     signer: AgentKey,
-    admission: Option<Admission>,
+    admission: Option<AdmissionToken>,
     wire_version: WireVersion,
 }
 
@@ -77,16 +75,11 @@ impl<S: Sql> Registry<S> {
         wire_version: WireVersion,
         randomness: &mut dyn Randomness,
     ) -> Result<Self, RegistryOpenError> {
-        let admission = configuration
-            .admission_token
-            .as_deref()
-            .map(Admission::parse)
-            .transpose()?;
         let signer = storage::open(&sql, configuration.signing_seed, wire_version, randomness)?;
         Ok(Self {
             sql,
             signer,
-            admission,
+            admission: configuration.admission_token,
             wire_version,
         })
     }

@@ -3,7 +3,6 @@
 //! A database is founded once, for one signer and one wire version, and refuses every other: cards already handed out
 //! were signed by that key and are pinned to it.
 
-use crate::configuration::AdmissionTokenError;
 use conclave_harness::{AgentKey, Randomness, WireVersion, randomness::random_array};
 use conclave_sql::{Row, Sql, SqlError, Value};
 
@@ -40,9 +39,6 @@ const TABLES: [&str; 3] = [
 /// Why a Registry does not open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryOpenError {
-    /// The admission token is none.
-    #[error("the admission token is refused: {0}")]
-    AdmissionToken(#[from] AdmissionTokenError),
     /// The storage was founded by another signer.
     #[error("the storage belongs to the signer {stored}, but the configured seed is that of {configured}")]
     SignerMismatch {

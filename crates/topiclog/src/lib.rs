@@ -6,7 +6,7 @@
 //! neither Cloudflare nor HTTP.
 //!
 //! - [`platform`]: what all of this needs of the machine beneath it;
-//! - [`configuration`]: what an operator sets, and what of it is published;
+//! - [`configuration`]: what an operator decides, and what of it is published;
 //! - [`backend`]: the stateless half, run by the Worker: one RPC in, calls to objects, one answer out;
 //! - [`chains`]: whom the Worker asks about wallets, by [`chain_routes`]; [`isolate`]: what a process keeps between requests;
 //! - [`session`]: a client's stream, run by the Worker over message streams to the shards;
@@ -38,7 +38,7 @@ mod status;
 pub mod storage;
 
 pub use backend::{Backend, CallContext, Reply};
-pub use configuration::{Configuration, ConfigurationError};
+pub use configuration::Configuration;
 pub use isolate::Isolate;
 pub use sequencer::Sequencer;
 pub use session::StreamSession;

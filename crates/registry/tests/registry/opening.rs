@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use conclave_harness::{WIRE_VERSION, WireVersions, randomness::SeededRandomness};
-use conclave_registry::{AdmissionTokenError, Registry, RegistryConfiguration, RegistryOpenError};
+use conclave_registry::{Registry, RegistryConfiguration, RegistryOpenError};
 use conclave_sql::{Sql, native::Database};
 
 /// A database file that outlives the Registry on it.
@@ -127,26 +127,6 @@ fn a_storage_of_another_schema_is_refused() {
         file.open(Some([1; 32]), 1).unwrap_err(),
         RegistryOpenError::SchemaVersion { stored: 2 }
     );
-}
-
-#[test]
-fn a_refused_opening_writes_nothing() {
-    let file = File::new("nothing");
-    let configuration = RegistryConfiguration {
-        signing_seed: None,
-        admission_token: Some("short".to_owned()),
-    };
-    let database = Database::open(&file.0).unwrap();
-    let refused = Registry::open(database, configuration, &mut SeededRandomness::new(1)).unwrap_err();
-    assert_eq!(
-        refused,
-        RegistryOpenError::AdmissionToken(AdmissionTokenError::Length { length: 5 })
-    );
-    let tables = Database::open(&file.0)
-        .unwrap()
-        .query("SELECT name FROM sqlite_schema", &[])
-        .unwrap();
-    assert!(tables.is_empty());
 }
 
 #[test]

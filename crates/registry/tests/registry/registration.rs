@@ -4,7 +4,7 @@ use crate::support::*;
 use conclave_grpc_web::Code;
 use conclave_harness::{Randomness, randomness::SeededRandomness, registration::PRINCIPAL_ID_DEFAULT};
 use conclave_proto::conclave::registry::v1::{register_response::Refusal, registry_service::Register};
-use conclave_registry::{MINT_ATTEMPTS_MAX, Registry, RegistryConfiguration};
+use conclave_registry::{AdmissionToken, MINT_ATTEMPTS_MAX, Registry, RegistryConfiguration};
 use conclave_sql::native::Database;
 use proptest::prelude::*;
 
@@ -140,7 +140,7 @@ fn a_proof_of_another_key_or_request_changes_nothing() {
 #[test]
 fn a_guarded_registry_admits_only_with_its_token() {
     let configuration = RegistryConfiguration {
-        admission_token: Some("let-me-in".to_owned()),
+        admission_token: AdmissionToken::parse("let-me-in").ok(),
         ..configured()
     };
     let registry = Registry::open(

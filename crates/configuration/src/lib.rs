@@ -1,0 +1,100 @@
+#![forbid(unsafe_code)]
+//! What an operator sets: every variable of a deployment, read once, checked as a whole, and never half applied.
+//!
+//! Variables come in as names and texts, however the platform keeps them; [`Settings`] come out, or the name of the
+//! variable that cannot be used. Depends on the crates whose configuration it fills in, and on nothing of a platform.
+//!
+//! - [`variables`]: which variables there are, and what each of them sets;
+//! - `parse`: the forms values have.
+//!
+//! `docs/configuration.md` is the operator's page of them all; a test of this crate holds it against the code.
+
+mod parse;
+pub mod variables;
+
+use std::rc::Rc;
+
+use conclave_registry::RegistryConfiguration;
+use conclave_topiclog::Configuration;
+use prost::Message as _;
+
+use variables::Draft;
+
+/// What the name of every variable of ours begins with.
+pub const PREFIX: &str = "CONCLAVE_";
+
+/// The longest answer to GetConfiguration, in bytes (CONF-009).
+pub const PUBLISHED_BYTES_MAX: usize = 65_536;
+
+/// What the variables of a deployment say.
+#[derive(Debug)]
+pub struct Settings {
+    /// The backend's part; what is published and what is enforced are the same values (CONF-069).
+    pub backend: Rc<Configuration>,
+    /// The Registry's part.
+    pub registry: RegistryConfiguration,
+}
+
+/// Why a deployment cannot be served as it is configured (CONF-065).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigurationError {
+    /// One variable cannot be used. No secret shows in the reason.
+    #[error("{name}: {reason}")]
+    Variable {
+        /// The variable's name.
+        name: String,
+        /// What is wrong with it, for the operator's log.
+        reason: String,
+    },
+    /// What GetConfiguration would answer is too long.
+    #[error("the public configuration would have {bytes} bytes, more than {PUBLISHED_BYTES_MAX}")]
+    TooLarge {
+        /// Its length, in bytes.
+        bytes: usize,
+    },
+}
+
+/// The value of a variable as the platform has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// Something else, such as a list.
+    Other,
+}
+
+impl Settings {
+    /// What the variables say, defaults where they say nothing. Names that do not begin with [`PREFIX`] are not ours and
+    /// are passed over. `now_ns` is the time in nanoseconds since the Unix epoch: an envelope stored now must have an
+    /// expiry (OPS-020).
+    ///
+    /// # Errors
+    /// A variable of ours that is unknown, malformed, out of range or at odds with another, and an identifier that is not
+    /// set (CONF-002).
+    pub fn from_variables<N: AsRef<str>>(
+        variables: impl IntoIterator<Item = (N, Value)>,
+        now_ns: u64,
+    ) -> Result<Settings, ConfigurationError> {
+        let mut draft = Draft::default();
+        for (name, value) in variables {
+            let name = name.as_ref();
+            if let Some(own_name) = name.strip_prefix(PREFIX) {
+                draft
+                    .set(own_name, &value)
+                    .map_err(|reason| ConfigurationError::Variable {
+                        name: name.to_owned(),
+                        reason,
+                    })?;
+            }
+        }
+        let settings = draft.finish(now_ns)?;
+        let bytes = settings.backend.to_wire().encoded_len();
+        if bytes > PUBLISHED_BYTES_MAX {
+            return Err(ConfigurationError::TooLarge { bytes });
+        }
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests;
