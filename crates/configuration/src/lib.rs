@@ -14,6 +14,7 @@ pub mod variables;
 
 use std::rc::Rc;
 
+use conclave_credentials::CredentialConfiguration;
 use conclave_registry::RegistryConfiguration;
 use conclave_topiclog::Configuration;
 use prost::Message as _;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub backend: Rc<Configuration>,
     /// The Registry's part.
     pub registry: RegistryConfiguration,
+    /// Which credentials callers must present, where any are asked for.
+    pub credentials: CredentialConfiguration,
 }
 
 /// Why a deployment cannot be served as it is configured (CONF-065).

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use conclave_credentials::{Credentials, configuration as credentials};
 use conclave_envelope::Limits;
 use conclave_harness::base64url;
 use conclave_identity::{
@@ -105,7 +106,12 @@ pub const CHAIN_VARIABLES: &str = "CONCLAVE_CHAIN_<number>_RPC_URL";
 pub fn all_names() -> Vec<String> {
     let named = NAMED.iter().map(|(name, _)| format!("{PREFIX}{name}"));
     let limits = Limits::KEYS.iter().map(|key| of_limit(key));
-    named.chain(limits).chain([CHAIN_VARIABLES.to_owned()]).collect()
+    let of_credentials = credentials::ALL_NAMES.map(str::to_owned);
+    named
+        .chain(limits)
+        .chain(of_credentials)
+        .chain([CHAIN_VARIABLES.to_owned()])
+        .collect()
 }
 
 /// The variable of a published limit.
@@ -118,6 +124,8 @@ pub(crate) struct Draft {
     is_named: bool,
     backend: Configuration,
     registry: RegistryConfiguration,
+    /// Those about credentials, which mean something together only.
+    credentials: Vec<(String, String)>,
     min_name_length: u32,
     reserved_names: Vec<String>,
 }
@@ -128,6 +136,7 @@ impl Default for Draft {
             is_named: false,
             backend: Configuration::default(),
             registry: RegistryConfiguration::default(),
+            credentials: Vec::new(),
             min_name_length: DEFAULT_MIN_NAME_LENGTH,
             reserved_names: DEFAULT_RESERVED_NAMES.map(str::to_owned).to_vec(),
         }
@@ -142,6 +151,11 @@ impl Draft {
         };
         if let Some((_, set)) = NAMED.iter().find(|(name, _)| *name == own_name) {
             return set(self, value);
+        }
+        let name = format!("{PREFIX}{own_name}");
+        if name.starts_with(credentials::PREFIX) {
+            self.credentials.push((name, value.clone()));
+            return Ok(());
         }
         if let Some(chain_id) = ChainRoutes::chain_of_key(own_name) {
             return self.backend.chains.set(chain_id, value).map_err(str::to_owned);
@@ -179,9 +193,15 @@ impl Draft {
                 reason: "is not set, and a deployment has no name without it".to_owned(),
             });
         }
+        let credentials = Credentials::from_variables(self.credentials);
+        let credentials = credentials.map_err(|error| ConfigurationError::Variable {
+            name: error.key,
+            reason: error.reason,
+        })?;
         Ok(Settings {
             backend: Rc::new(self.backend),
             registry: self.registry,
+            credentials,
         })
     }
 }

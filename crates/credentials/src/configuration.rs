@@ -28,6 +28,20 @@ const LEEWAY_SECONDS: &str = "CONCLAVE_AUTH_LEEWAY_SECONDS";
 const REFRESH_SECONDS: &str = "CONCLAVE_AUTH_JWKS_REFRESH_SECONDS";
 const STALE_SECONDS_MAX: &str = "CONCLAVE_AUTH_JWKS_MAX_STALE_SECONDS";
 
+/// Every variable about credentials; `<name>` stands for what the operator chooses.
+pub const ALL_NAMES: [&str; 10] = [
+    ENABLED,
+    "CONCLAVE_AUTH_API_KEY_<name>",
+    JWKS_URL,
+    KEYS,
+    AUDIENCES,
+    ISSUERS,
+    REQUIRED_SCOPES,
+    LEEWAY_SECONDS,
+    REFRESH_SECONDS,
+    STALE_SECONDS_MAX,
+];
+
 /// How many audiences, issuers or scopes may be configured.
 pub const LIST_ENTRIES_MAX: usize = 32;
 /// The longest audience, issuer or scope, in bytes. With the number above, what is published stays below 64 KiB (CONF-009).

@@ -271,7 +271,11 @@ mod tests {
             format!(r#"{{"kty":"RSA","n":"{}","alg":"RS256"}}"#, text(256)),
         ];
         for entry in &unusable {
-            assert_eq!(parse(std::slice::from_ref(entry)), Err(KeySetError::NoUsableKey), "{entry}");
+            assert_eq!(
+                parse(std::slice::from_ref(entry)),
+                Err(KeySetError::NoUsableKey),
+                "{entry}"
+            );
         }
         let mut entries = unusable.to_vec();
         entries.push(ed25519(r#","alg":"EdDSA","kid":"good""#));
