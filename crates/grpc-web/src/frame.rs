@@ -121,6 +121,47 @@ pub fn put_trailers(out: &mut BytesMut, trailers: &Trailers) {
     out.put_slice(payload.as_bytes());
 }
 
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Message,
+    Trailers,
+}
+
+impl Kind {
+    /// The kind that the flag byte names. A message may be compressed, trailers may not.
+    pub(crate) fn of(flags: u8) -> Result<Kind, FrameError> {
+        match flags {
+            0 | FLAG_COMPRESSED => Ok(Kind::Message),
+            FLAG_TRAILERS => Ok(Kind::Trailers),
+            _ if flags == FLAG_COMPRESSED | FLAG_TRAILERS => Err(FrameError::Compressed),
+            _ => Err(FrameError::UnknownFlags(flags)),
+        }
+    }
+}
+
+/// Reads a frame header: what the frame holds, and how many bytes, if no more than a message or trailers may be long.
+pub(crate) fn kind_and_length(
+    header: [u8; HEADER_BYTES],
+    max_message_bytes: usize,
+) -> Result<(Kind, usize), FrameError> {
+    let [flags, length @ ..] = header;
+    let kind = Kind::of(flags)?;
+    let max = match kind {
+        Kind::Message => max_message_bytes,
+        Kind::Trailers => MAX_TRAILER_BYTES,
+    };
+    let length = u32::from_be_bytes(length);
+    usize::try_from(length)
+        .ok()
+        .filter(|length| *length <= max)
+        .map(|length| (kind, length))
+        .ok_or(FrameError::TooLong {
+            length: u64::from(length),
+            max: max as u64,
+        })
+}
+
 fn put_header(out: &mut BytesMut, flags: u8, length: usize) {
     out.put_u8(flags);
     out.put_u32(u32::try_from(length).expect("bounded far below 4 GiB"));
@@ -220,32 +261,16 @@ impl FrameDecoder {
         let Some(header) = self.buffer.first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
-        let [flags, length @ ..] = *header;
-        let is_trailers = match flags {
-            0 => false,
-            FLAG_TRAILERS => true,
-            _ if flags & !(FLAG_COMPRESSED | FLAG_TRAILERS) == 0 => return Err(FrameError::Compressed),
-            _ => return Err(FrameError::UnknownFlags(flags)),
-        };
-        let length = u32::from_be_bytes(length);
-        let max = if is_trailers {
-            MAX_TRAILER_BYTES
-        } else {
-            self.max_message_bytes
-        };
-        let length = usize::try_from(length)
-            .ok()
-            .filter(|length| *length <= max)
-            .ok_or(FrameError::TooLong {
-                length: u64::from(length),
-                max: max as u64,
-            })?;
+        if header[0] & FLAG_COMPRESSED != 0 && Kind::of(header[0]).is_ok() {
+            return Err(FrameError::Compressed);
+        }
+        let (kind, length) = kind_and_length(*header, self.max_message_bytes)?;
         if self.buffer.len() - HEADER_BYTES < length {
             return Ok(None);
         }
         self.buffer.advance(HEADER_BYTES);
         let payload = self.buffer.split_to(length).freeze();
-        Ok(Some(if is_trailers {
+        Ok(Some(if kind == Kind::Trailers {
             self.ended = true;
             Frame::Trailers(Trailers::decode(&payload))
         } else {

@@ -7,6 +7,7 @@
 //! - [`code`], [`status`]: what an RPC came to, and the details it carries;
 //! - [`content_type`]: which of the gRPC-Web encodings a peer speaks;
 //! - [`frame`], [`text`], [`trailers`]: the body, in both directions;
+//! - [`relay`]: the same body for who passes it on;
 //! - [`deadline`]: the `grpc-timeout` header;
 //! - [`cors`]: what a browser of another origin needs to read a response;
 //! - [`server`], [`client`]: the two halves of a call, made of the parts above.
@@ -18,6 +19,7 @@ pub mod cors;
 pub mod deadline;
 pub mod frame;
 mod percent;
+pub mod relay;
 pub mod server;
 pub mod status;
 pub mod text;
@@ -26,5 +28,6 @@ pub mod trailers;
 pub use code::Code;
 pub use content_type::{ContentType, Encoding};
 pub use frame::{Frame, FrameDecoder, FrameError};
+pub use relay::{FrameRelay, Piece};
 pub use status::{Detail, Status};
 pub use trailers::Trailers;
