@@ -50,6 +50,7 @@ fn every_variable_sets_its_value() {
         ("CONCLAVE_SHARDS", "3"),
         ("CONCLAVE_MIN_LIBXMTP_VERSION", "1.2.3-rc.1+b"),
         ("CONCLAVE_KEEPALIVE_INTERVAL_MS", "5000"),
+        ("CONCLAVE_MAX_PONG_WAIT_MS", "6000"),
         ("CONCLAVE_RETENTION_GROUP_MESSAGE_SECONDS", "61"),
         ("CONCLAVE_RETENTION_WELCOME_SECONDS", "62"),
         ("CONCLAVE_RETENTION_KEY_PACKAGE_SECONDS", "63"),
@@ -71,6 +72,7 @@ fn every_variable_sets_its_value() {
     let backend = &settings.backend;
     assert_eq!(backend.shard_count, 3);
     assert_eq!(backend.keepalive_interval_ms, 5000);
+    assert_eq!(backend.max_pong_wait_ms, 6000);
     assert_eq!(backend.handles, HandlePolicy::new(5, ["operator", "the-office"]));
     assert_eq!(settings.registry.signing_seed, Some([0; 32]));
     assert!(settings.registry.admission_token.is_some());

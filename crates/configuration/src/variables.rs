@@ -23,11 +23,14 @@ const MLS_ADVICE_MAX: u32 = 65_535;
 /// The one variable that has no default: clients bind their databases to what it says (CONF-002).
 const IDENTIFIER: &str = "IDENTIFIER";
 
+/// Longer than the silence that a Ping breaks, or a stream would end before its second one.
+const MAX_PONG_WAIT_MS: &str = "MAX_PONG_WAIT_MS";
+
 /// What a variable does with its value; the error says what is wrong with that.
 type Set = fn(&mut Draft, &str) -> Result<(), String>;
 
 /// The variables with a name of their own, without [`PREFIX`].
-const NAMED: [(&str, Set); 14] = [
+const NAMED: [(&str, Set); 15] = [
     (IDENTIFIER, |draft, value| {
         draft.is_named = true;
         set(&mut draft.backend.identifier, parse::identifier(value))
@@ -44,7 +47,13 @@ const NAMED: [(&str, Set); 14] = [
     ("KEEPALIVE_INTERVAL_MS", |draft, value| {
         set(
             &mut draft.backend.keepalive_interval_ms,
-            parse::number(value, KEEPALIVE_INTERVAL_MS_MIN, u32::MAX),
+            parse::number(value, KEEPALIVE_INTERVAL_MS_MIN, u32::MAX - 1),
+        )
+    }),
+    (MAX_PONG_WAIT_MS, |draft, value| {
+        set(
+            &mut draft.backend.max_pong_wait_ms,
+            parse::number(value, KEEPALIVE_INTERVAL_MS_MIN + 1, u32::MAX),
         )
     }),
     ("RETENTION_GROUP_MESSAGE_SECONDS", |draft, value| {
@@ -182,6 +191,12 @@ impl Draft {
             name: of_limit(error.key),
             reason: error.problem,
         })?;
+        if self.backend.max_pong_wait_ms <= self.backend.keepalive_interval_ms {
+            return Err(ConfigurationError::Variable {
+                name: format!("{PREFIX}{MAX_PONG_WAIT_MS}"),
+                reason: "is not longer than the keepalive interval".to_owned(),
+            });
+        }
         let retention = self.backend.retention.validate(now_ns);
         retention.map_err(|error| ConfigurationError::Variable {
             name: of_limit(&format!("retention_{}", error.key)),

@@ -42,14 +42,16 @@ fn code(cell: &'static str) -> Option<&'static str> {
 }
 
 /// What lets a variable be as low as the page says.
-const ROOM_BELOW: [(&str, &str); 3] = [
+const ROOM_BELOW: [(&str, &str); 4] = [
+    ("CONCLAVE_KEEPALIVE_INTERVAL_MS", "100"),
     ("CONCLAVE_MAX_ENVELOPE_BYTES", "1"),
     ("CONCLAVE_DEFAULT_QUERY_LIMIT", "1"),
     ("CONCLAVE_MAX_UPDATE_ADDS", "1"),
 ];
 
 /// What lets a variable be as high as the page says.
-const ROOM_ABOVE: [(&str, &str); 2] = [
+const ROOM_ABOVE: [(&str, &str); 3] = [
+    ("CONCLAVE_MAX_PONG_WAIT_MS", "4294967295"),
     ("CONCLAVE_MAX_QUERY_LIMIT", "4294967295"),
     ("CONCLAVE_MAX_STREAM_TOPICS", "4294967295"),
 ];

@@ -6,7 +6,7 @@ use conclave_envelope::{Limits, RetentionSeconds};
 use conclave_identity::HandlePolicy;
 use conclave_proto::xmtp::backend::v1 as wire;
 
-use crate::chain_routes::ChainRoutes;
+use crate::{chain_routes::ChainRoutes, session::output::OUTPUT_BYTES_MAX};
 
 /// How many shards a deployment is born with when `CONCLAVE_SHARDS` does not say.
 const DEFAULT_SHARD_COUNT: u32 = 16;
@@ -15,6 +15,8 @@ const DEFAULT_SHARD_COUNT: u32 = 16;
 pub const DEFAULT_IDENTIFIER: &str = "conclave-local";
 /// The silence after which a stream sends a keepalive unless configured otherwise, in milliseconds.
 pub const DEFAULT_KEEPALIVE_INTERVAL_MS: u32 = 30_000;
+/// How long a Ping may go unanswered unless configured otherwise, in milliseconds.
+pub const DEFAULT_MAX_PONG_WAIT_MS: u32 = 90_000;
 /// The shortest configurable silence, in milliseconds: below it a stream is mostly keepalives.
 pub const KEEPALIVE_INTERVAL_MS_MIN: u32 = 100;
 
@@ -32,6 +34,10 @@ pub struct Configuration {
     pub retention: RetentionSeconds,
     /// Silence on a stream after which a keepalive is sent, in milliseconds.
     pub keepalive_interval_ms: u32,
+    /// How long a Ping to a client may go unanswered, in milliseconds (API-257). Longer than the interval above.
+    pub max_pong_wait_ms: u32,
+    /// The most bytes that wait in a stream for a client that does not read. No variable sets it.
+    pub stream_output_bytes_max: usize,
     /// Which handles may be claimed. Its shortest name is published, its reserved names are not.
     pub handles: HandlePolicy,
     /// The lowest client version that may connect, SemVer 2.0.0, or empty.
@@ -71,6 +77,8 @@ impl Default for Configuration {
             limits: Limits::default(),
             retention: RetentionSeconds::default(),
             keepalive_interval_ms: DEFAULT_KEEPALIVE_INTERVAL_MS,
+            max_pong_wait_ms: DEFAULT_MAX_PONG_WAIT_MS,
+            stream_output_bytes_max: OUTPUT_BYTES_MAX,
             handles: HandlePolicy::default(),
             min_libxmtp_version: String::new(),
             chains: ChainRoutes::default(),

@@ -41,7 +41,7 @@ pub use backend::{Backend, CallContext, Reply};
 pub use configuration::Configuration;
 pub use isolate::Isolate;
 pub use sequencer::Sequencer;
-pub use session::StreamSession;
+pub use session::{Requests, StreamSession};
 pub use shard::Shard;
 
 /// The version of this build, as published.

@@ -46,12 +46,26 @@ pub enum Bug {
     ClaimsNotHeld,
     /// Deletion does not spare the newest envelope of a topic.
     NewestDeleted,
+    /// A session delivers a push without looking whether it continues its topic.
+    ChainUnchecked,
+    /// A shard reads the heads for a stream before it registers its topics.
+    TargetBeforeRegistration,
+    /// A topic that is added again goes on where its former registration was.
+    CursorOfTheRemoved,
+    /// What was read of a topic is delivered though the topic was removed meanwhile.
+    DeliveredAfterRemove,
+    /// A Pong counts as a frame that the client sent of itself.
+    PongCounted,
+    /// History is delivered topic by topic.
+    CatchUpUnfair,
+    /// A session does not register again with a shard that has restarted.
+    ReintroduceIgnored,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 23] = [
         Self::DecideBeforeAllPrepared,
         Self::ReplyBeforeApply,
         Self::IdsReleasedBeforeApply,
@@ -68,6 +82,13 @@ impl Bug {
         Self::HeadIgnored,
         Self::ClaimsNotHeld,
         Self::NewestDeleted,
+        Self::ChainUnchecked,
+        Self::TargetBeforeRegistration,
+        Self::CursorOfTheRemoved,
+        Self::DeliveredAfterRemove,
+        Self::PongCounted,
+        Self::CatchUpUnfair,
+        Self::ReintroduceIgnored,
     ];
 }
 

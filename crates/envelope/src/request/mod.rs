@@ -13,4 +13,4 @@ mod wire;
 pub use identity::{decode_lookup, decode_verification};
 pub use publish::{AdmittedPublish, PublishFailure};
 pub use read::{NewestPlan, ReadPlan, RequestFailure, TopicPosition, parse_newest, parse_queries};
-pub use stream::{StaticPlan, UpdatePlan, parse_static, parse_update};
+pub use stream::{StaticPlan, UpdatePlan, decode_frame, parse_static, parse_update};

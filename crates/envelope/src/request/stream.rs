@@ -4,10 +4,15 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use conclave_proto::xmtp::backend::v1::{SubscribeStaticRequest, subscribe_request::Update};
+use conclave_proto::xmtp::backend::v1::{
+    SubscribeRequest, SubscribeStaticRequest, subscribe_request::Update,
+};
 use prost::Message as _;
 
-use super::read::{RequestFailure, TopicPosition, check_count, check_entries, parse_position};
+use super::{
+    read::{RequestFailure, TopicPosition, check_count, check_entries, parse_position},
+    wire::{Entries, count_entries},
+};
 use crate::{limits::Limits, topic::Topic};
 
 /// A SubscribeStatic that can be opened.
@@ -65,6 +70,38 @@ pub fn parse_static(request: &SubscribeStaticRequest, limits: &Limits) -> Result
     Ok(StaticPlan { positions })
 }
 
+/// `SubscribeRequest.update`.
+const UPDATE_FIELD_NUMBER: u32 = 1;
+/// `Update.adds`.
+const ADDS_FIELD_NUMBER: u32 = 2;
+/// `Update.removes`.
+const REMOVES_FIELD_NUMBER: u32 = 3;
+
+/// Decodes a request frame of a Subscribe stream. The entries of an update are counted before they are decoded.
+///
+/// # Errors
+/// [`RequestFailure::Undecodable`], and [`RequestFailure::TooMany`] for an update with more entries than it may have.
+pub fn decode_frame(encoded: Bytes, limits: &Limits) -> Result<SubscribeRequest, RequestFailure> {
+    let (mut adds, mut removes) = (0, 0);
+    // Of several updates in one frame the entries add up.
+    for update in Entries::new(encoded.clone(), UPDATE_FIELD_NUMBER).flatten() {
+        adds += count_entries(&update, ADDS_FIELD_NUMBER);
+        removes += count_entries(&update, REMOVES_FIELD_NUMBER);
+    }
+    check_update_counts(adds, removes, limits)?;
+    Ok(SubscribeRequest::decode(encoded)?)
+}
+
+fn check_update_counts(adds: usize, removes: usize, limits: &Limits) -> Result<(), RequestFailure> {
+    check_count("adds", adds, "max_update_adds", limits.max_update_adds)?;
+    check_count(
+        "removes",
+        removes,
+        "max_update_removes",
+        limits.max_update_removes,
+    )
+}
+
 /// Reads an Update that follows one with the id `previous`, or 0 where none was accepted yet.
 ///
 /// # Errors
@@ -77,18 +114,7 @@ pub fn parse_update(update: &Update, previous: u64, limits: &Limits) -> Result<U
             previous,
         });
     }
-    check_count(
-        "adds",
-        update.adds.len(),
-        "max_update_adds",
-        limits.max_update_adds,
-    )?;
-    check_count(
-        "removes",
-        update.removes.len(),
-        "max_update_removes",
-        limits.max_update_removes,
-    )?;
+    check_update_counts(update.adds.len(), update.removes.len(), limits)?;
     let mut known = BTreeSet::new();
     let mut plan = UpdatePlan {
         id: update.id,

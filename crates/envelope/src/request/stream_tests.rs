@@ -1,6 +1,6 @@
 //! The rules of SubscribeStatic and of an Update that need no storage.
 
-use conclave_proto::xmtp::backend::v1::{Cursor, TopicQuery};
+use conclave_proto::xmtp::backend::v1::{Cursor, TopicQuery, subscribe_request};
 use proptest::prelude::*;
 
 use super::*;
@@ -166,7 +166,18 @@ fn an_update_is_bounded_and_its_entries_well_formed() {
         ..Limits::default()
     };
     let two = [group(1), group(2)];
+    let framed = |update: Update| {
+        let request = SubscribeRequest {
+            request: Some(subscribe_request::Request::Update(update)),
+        };
+        decode_frame(request.encode_to_vec().into(), &limits)
+    };
     assert!(parse_update(&update(1, &two[..1], &two[1..]), 0, &limits).is_ok());
+    assert!(framed(update(1, &two[..1], &two[1..])).is_ok());
+    for too_many in [update(1, &two, &[]), update(1, &[], &two)] {
+        let counted = framed(too_many.clone()).expect_err("too many");
+        assert_eq!(parse_update(&too_many, 0, &limits), Err(counted));
+    }
     let failure = parse_update(&update(1, &two, &[]), 0, &limits).expect_err("too many");
     assert!(matches!(
         failure,
@@ -205,6 +216,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_plan_or_refused(bytes in proptest::collection::vec(prop_oneof![3 => 0u8..40, 1 => 0u8..], 0..80)) {
         let _ = StaticPlan::decode(bytes.clone().into(), &Limits::default());
+        let _ = decode_frame(bytes.clone().into(), &Limits::default());
         if let Ok(update) = Update::decode(&bytes[..]) {
             let _ = parse_update(&update, 0, &Limits::default());
         }

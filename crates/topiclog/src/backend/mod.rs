@@ -29,7 +29,7 @@ use crate::{
     answer::{self, Answered},
     platform::{ObjectName, Passed as _, Platform},
     routing::Routing,
-    session::StreamSession,
+    session::{Requests, StreamSession},
     status,
 };
 use routes::Route;
@@ -95,7 +95,8 @@ impl<P: Platform> Backend<P> {
     }
 
     /// How messages travel for the RPC at `path`, `/package.Service/Method`, or `None` when nothing is known there.
-    /// Server streams go to [`Backend::stream`], everything else to [`Backend::unary`].
+    /// Server streams go to [`Backend::stream`], bidirectional ones to [`Backend::duplex`], everything else to
+    /// [`Backend::unary`].
     #[must_use]
     pub fn kind(path: &str) -> Option<RpcKind> {
         routes::kind(path)
@@ -138,6 +139,22 @@ impl<P: Platform> Backend<P> {
         match routes::find(path) {
             Some(Route::SubscribeStatic) => self.subscribe_static(message, context).await,
             Some(Route::HealthWatch) => self.watch_health(message, context),
+            _ => Err(routes::not_served(path)),
+        }
+    }
+
+    /// Opens the bidirectional stream at `path`, before anything the client sends on it is read (API-250). Resolves when
+    /// its first frame is ready.
+    ///
+    /// # Errors
+    /// The status the stream fails with before its first frame.
+    pub async fn duplex(
+        &self,
+        path: &str,
+        context: &CallContext,
+    ) -> Result<(StreamSession<P>, Requests<P>), Status> {
+        match routes::find(path) {
+            Some(Route::Subscribe) => self.subscribe(context).await,
             _ => Err(routes::not_served(path)),
         }
     }

@@ -17,6 +17,7 @@ pub(super) enum Route {
     Query,
     QueryNewest,
     GetInboxIds,
+    Subscribe,
     SubscribeStatic,
     GetConfiguration,
     VerifyWalletSignatures,
@@ -42,11 +43,12 @@ const fn served<R: Rpc>(route: Route) -> Served {
     }
 }
 
-const SERVED: [Served; 16] = [
+const SERVED: [Served; 17] = [
     served::<publish_service::Publish>(Route::Publish),
     served::<query_service::Query>(Route::Query),
     served::<query_service::QueryNewest>(Route::QueryNewest),
     served::<identity_service::GetInboxIds>(Route::GetInboxIds),
+    served::<subscription_service::Subscribe>(Route::Subscribe),
     served::<subscription_service::SubscribeStatic>(Route::SubscribeStatic),
     served::<configuration_service::GetConfiguration>(Route::GetConfiguration),
     served::<identity_service::VerifySmartContractWalletSignatures>(Route::VerifyWalletSignatures),
@@ -73,9 +75,6 @@ pub(super) fn find(path: &str) -> Option<Route> {
 
 /// How messages travel at `path`. What is not served yet counts as unary, and answers so.
 pub(super) fn kind(path: &str) -> Option<RpcKind> {
-    if path == subscription_service::Subscribe::PATH {
-        return Some(subscription_service::Subscribe::KIND);
-    }
     SERVED
         .iter()
         .find(|served| served.path == path)

@@ -1,4 +1,4 @@
-//! What opens a stream: SubscribeStatic and the health Watch.
+//! What opens a stream: Subscribe, SubscribeStatic and the health Watch.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use prost::Message as _;
 use super::{Backend, CallContext, decode, health, query::invalid};
 use crate::{
     platform::Platform,
-    session::{StreamSession, open_static},
+    session::{Requests, StreamSession, open_bidirectional, open_static},
 };
 
 /// How often a watched deployment is looked at, in milliseconds.
@@ -32,12 +32,28 @@ impl<P: Platform> Backend<P> {
             &self.platform,
             &self.configuration,
             &self.routing,
-            &plan,
+            plan,
             context.deadline_ms,
         )
         .await?;
         *self.router_instance.borrow_mut() = session.router_instance().map(str::to_owned);
         Ok(session)
+    }
+
+    /// Asks the Sequencer for the Router instance, which no shard has named yet, so that the response can name it.
+    pub(super) async fn subscribe(
+        &self,
+        context: &CallContext,
+    ) -> Result<(StreamSession<P>, Requests<P>), Status> {
+        self.ask_sequencer("instance", context).await?;
+        let router_instance = self.router_instance.borrow().clone();
+        open_bidirectional(
+            &self.platform,
+            &self.configuration,
+            &self.routing,
+            router_instance,
+            context.deadline_ms,
+        )
     }
 
     /// One status now, and one whenever it changes. A service nobody knows is reported so, and watched for ever.

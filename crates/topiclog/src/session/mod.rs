@@ -1,13 +1,21 @@
-//! A client's stream, run by the Worker over message streams to the shards.
+//! A client's stream, Subscribe or SubscribeStatic, run by the Worker over message streams to the shards.
 //!
-//! - `static_session`: a SubscribeStatic stream as a pure state machine over its `state`;
-//! - `output`: what waits for the client, bounded, and the frames made of it;
+//! - `machine`: the stream as a pure state machine: what its client asks and how that is acknowledged;
+//! - `catch_up`: how it delivers; `registrations`, `updates`, `liveness`, `bucket`: what it knows;
+//! - `output`: what waits for the client, bounded, and the frames made of it; `frames`: the others;
 //! - `driver`: carries messages between the machine, the shards and the client.
 
+mod bucket;
+mod catch_up;
 mod driver;
+mod frames;
+mod liveness;
+mod machine;
 pub mod output;
-mod state;
-mod static_session;
+mod registrations;
+#[cfg(test)]
+mod tests;
+mod updates;
 
 use std::{fmt, future::poll_fn, pin::Pin};
 
@@ -15,7 +23,8 @@ use conclave_grpc_web::Status;
 use futures_util::stream::{Stream, StreamExt as _};
 
 use crate::platform::Platform;
-pub(crate) use driver::open_static;
+pub use driver::Requests;
+pub(crate) use driver::{open_bidirectional, open_static};
 
 /// Frames that come from anything but shards.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<Vec<u8>, Status>>>>;

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     answer,
+    planted::{self, Bug},
     platform::{ObjectPlatform, SocketId},
     status,
 };
@@ -39,8 +40,11 @@ const PUSH_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
     sockets_by_topic: RefCell<HashMap<Bytes, Vec<SocketId>>>,
-    topics_by_socket: RefCell<HashMap<SocketId, Vec<Bytes>>>,
+    topics_by_socket: RefCell<HashMap<SocketId, HashSet<Bytes>>>,
     has_reintroduced: Cell<bool>,
+    /// Registrations that come too late, for the planted bug that reads the heads before them.
+    #[cfg(feature = "planted-bugs")]
+    late: RefCell<Vec<(SocketId, Vec<Bytes>)>>,
 }
 
 impl Subscribers {
@@ -51,18 +55,33 @@ impl Subscribers {
 
     /// A stream ended.
     pub(super) fn closed(&self, socket: SocketId) {
-        let topics = self
-            .topics_by_socket
-            .borrow_mut()
-            .remove(&socket)
-            .unwrap_or_default();
+        let topics = self.topics_by_socket.borrow_mut().remove(&socket);
+        for topic in topics.iter().flatten() {
+            self.leave(socket, topic);
+        }
+    }
+
+    /// Tells a stream of nothing more on a topic.
+    fn leave(&self, socket: SocketId, topic: &Bytes) {
         let mut by_topic = self.sockets_by_topic.borrow_mut();
+        if let Some(sockets) = by_topic.get_mut(topic) {
+            sockets.retain(|known| *known != socket);
+            if sockets.is_empty() {
+                by_topic.remove(topic);
+            }
+        }
+    }
+
+    /// Tells a stream of everything on these topics, beside those it has.
+    fn join(&self, socket: SocketId, topics: &[Bytes]) {
+        let mut by_socket = self.topics_by_socket.borrow_mut();
+        let (known, mut by_topic) = (
+            by_socket.entry(socket).or_default(),
+            self.sockets_by_topic.borrow_mut(),
+        );
         for topic in topics {
-            if let Some(sockets) = by_topic.get_mut(&topic) {
-                sockets.retain(|known| *known != socket);
-                if sockets.is_empty() {
-                    by_topic.remove(&topic);
-                }
+            if known.insert(topic.clone()) {
+                by_topic.entry(topic.clone()).or_default().push(socket);
             }
         }
     }
@@ -119,6 +138,14 @@ impl Subscribers {
     /// A failure to read only loses the push: the session sees the missing link with the next one.
     pub(super) fn announce<P: ObjectPlatform>(&self, platform: &P, fresh: &[Fresh]) {
         self.reintroduce(platform);
+        self.push(platform, fresh);
+        #[cfg(feature = "planted-bugs")]
+        for (socket, topics) in self.late.take() {
+            self.join(socket, &topics);
+        }
+    }
+
+    fn push<P: ObjectPlatform>(&self, platform: &P, fresh: &[Fresh]) {
         let by_topic = self.sockets_by_topic.borrow();
         if by_topic.is_empty() {
             return;
@@ -148,6 +175,7 @@ impl Subscribers {
         }
     }
 
+    /// Changes what a stream is told of, and answers the heads of what joined.
     fn register<P: ObjectPlatform>(
         &self,
         platform: &P,
@@ -155,18 +183,30 @@ impl Subscribers {
         register: to_shard::Register,
         router_instance: &str,
     ) -> Result<Outgoing, SqlError> {
-        self.closed(socket);
-        {
-            let mut by_topic = self.sockets_by_topic.borrow_mut();
-            let distinct: HashSet<&Bytes> = register.topics.iter().collect();
-            for topic in distinct {
-                by_topic.entry(topic.clone()).or_default().push(socket);
-            }
+        if register.is_whole {
+            self.closed(socket);
+        } else if !self.topics_by_socket.borrow().contains_key(&socket) {
+            return Ok(Outgoing::Reintroduce(Reintroduce {}));
         }
-        let heads = read::heads(platform.sql(), &register.topics);
-        self.topics_by_socket.borrow_mut().insert(socket, register.topics);
+        if let Some(known) = self.topics_by_socket.borrow_mut().get_mut(&socket) {
+            register.removes.iter().for_each(|topic| {
+                known.remove(topic);
+            });
+        }
+        register
+            .removes
+            .iter()
+            .for_each(|topic| self.leave(socket, topic));
+        if planted::has(Bug::TargetBeforeRegistration) {
+            self.join(socket, &[]);
+            #[cfg(feature = "planted-bugs")]
+            self.late.borrow_mut().push((socket, register.topics.clone()));
+        } else {
+            self.join(socket, &register.topics);
+        }
         Ok(Outgoing::Registered(Registered {
-            heads: heads?,
+            id: register.id,
+            heads: read::heads(platform.sql(), &register.topics)?,
             router_instance: router_instance.to_owned(),
         }))
     }

@@ -11,17 +11,19 @@ use conclave_proto::{
         backend::v1::{
             ClientEnvelope, CommitLogEntry, Cursor, EnvelopeMeta, GroupMessage, PublishRequest,
             QueryNewestRequest, QueryNewestResponse, QueryRequest, QueryResponse, ServerEnvelope,
-            SubscribeStaticRequest, SubscribeStaticResponse, Topic, TopicQuery, WelcomeMessage,
+            SubscribeRequest, SubscribeResponse, SubscribeStaticRequest, SubscribeStaticResponse, Topic,
+            TopicQuery, WelcomeMessage,
             client_envelope::Payload,
             publish_service::Publish,
             query_service::{Query, QueryNewest},
-            subscription_service::SubscribeStatic,
+            subscribe_request,
+            subscription_service::{Subscribe, SubscribeStatic},
             welcome_message,
         },
         mls::message_contents::PlaintextCommitLogEntry,
     },
 };
-use conclave_topiclog::{Backend, CallContext, StreamSession, routing::Routing};
+use conclave_topiclog::{Backend, CallContext, Requests, StreamSession, routing::Routing};
 use prost::Message;
 
 use crate::world::{Worker, World};
@@ -268,20 +270,66 @@ impl World {
         &self,
         stream: &mut StreamSession<Worker>,
     ) -> (Vec<SubscribeStaticResponse>, Option<Status>) {
+        match self.take_frames(stream) {
+            (frames, Some(Err(status))) => (frames, Some(status)),
+            (frames, _) => (frames, None),
+        }
+    }
+
+    /// Every frame that is ready, and how the stream ended if it did.
+    pub(crate) fn take_frames<F: Message + Default>(
+        &self,
+        stream: &mut StreamSession<Worker>,
+    ) -> (Vec<F>, Option<Result<(), Status>>) {
         let mut frames = Vec::new();
         loop {
             self.settle();
-            let Some(next) = poll_once(stream) else {
-                return (frames, None);
-            };
-            match next {
-                Some(Ok(frame)) => {
-                    frames.push(SubscribeStaticResponse::decode(&frame[..]).expect("a frame decodes"));
-                }
-                Some(Err(status)) => return (frames, Some(status)),
+            match poll_once(stream) {
                 None => return (frames, None),
+                Some(Some(Ok(frame))) => frames.push(F::decode(&frame[..]).expect("a frame decodes")),
+                Some(Some(Err(status))) => return (frames, Some(Err(status))),
+                Some(None) => return (frames, Some(Ok(()))),
             }
         }
+    }
+
+    /// Opens a Subscribe stream.
+    pub(crate) fn duplex(&self) -> Duplex {
+        let backend = self.client();
+        let opened = self.run(async move { backend.duplex(Subscribe::PATH, &CallContext::default()).await });
+        let (stream, requests) = opened.expect("a stream");
+        Duplex { stream, requests }
+    }
+}
+
+/// A Subscribe stream and what its client sends on it.
+pub(crate) struct Duplex {
+    pub(crate) stream: StreamSession<Worker>,
+    pub(crate) requests: Requests<Worker>,
+}
+
+impl Duplex {
+    pub(crate) fn send(&self, request: subscribe_request::Request) {
+        let frame = SubscribeRequest {
+            request: Some(request),
+        };
+        self.requests.push(frame.encode_to_vec().into());
+    }
+
+    pub(crate) fn update(&self, id: u64, adds: Vec<TopicQuery>, removes: &[Vec<u8>]) {
+        let removes = removes.iter().map(|topic| Topic {
+            topic: topic.clone().into(),
+        });
+        self.send(subscribe_request::Request::Update(subscribe_request::Update {
+            id,
+            adds,
+            removes: removes.collect(),
+        }));
+    }
+
+    /// Every frame that is ready, and how the stream ended if it did.
+    pub(crate) fn frames(&mut self, world: &World) -> (Vec<SubscribeResponse>, Option<Result<(), Status>>) {
+        world.take_frames(&mut self.stream)
     }
 }
 

@@ -19,6 +19,8 @@ mod spanning;
 mod spanning_faults;
 mod streams;
 mod streams_faults;
+mod subscribe;
+mod subscribe_size;
 mod updates;
 mod updates_at_once;
 mod wallets;

@@ -1,0 +1,249 @@
+//! What a session has registered: topics with their positions, and the shards that hold them. Depends on nothing here.
+//!
+//! A registration is known by a number that is never used again, so that what a shard answers for one that was removed
+//! meanwhile cannot be taken for an answer to the next registration of the same topic.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use bytes::Bytes;
+
+use crate::{
+    planted::{self, Bug},
+    routing::Routing,
+};
+
+/// The number of a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RegistrationId(u64);
+
+/// One topic of a stream, from when an update names it until another removes it.
+#[derive(Debug)]
+pub(super) struct Registration {
+    pub(super) topic: Bytes,
+    pub(super) place: usize,
+    /// Everything up to this sequence id was queued for the client, or is below its cursor.
+    pub(super) delivered: u64,
+    /// The highest sequence id known to exist, or one more than `delivered` when something above it does.
+    pub(super) wanted: u64,
+    /// Catch-up target: the head when the topic was registered, once its shard has told it.
+    pub(super) target: u64,
+    /// Whether its target is queued for the client; nothing is delivered before.
+    pub(super) is_live: bool,
+    /// The round in which it last got a turn, or waits for one.
+    round: u64,
+}
+
+impl Registration {
+    /// Whether something is known to exist that may be delivered and was not.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_live && self.wanted > self.delivered
+    }
+}
+
+/// A read that a shard has not answered: its topics, and what was wanted of each when it was asked.
+#[derive(Debug)]
+pub(super) struct PendingRead {
+    pub(super) id: u64,
+    pub(super) asked: Vec<(RegistrationId, u64)>,
+    pub(super) has_waited: bool,
+}
+
+/// A registration that a shard has not answered, and its topics. A later one takes its place.
+#[derive(Debug)]
+pub(super) struct PendingRegister {
+    pub(super) id: u64,
+    pub(super) asked: Vec<RegistrationId>,
+    pub(super) has_waited: bool,
+}
+
+/// One shard of a stream.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) shard: u32,
+    pub(super) members: BTreeSet<RegistrationId>,
+    /// Members that are behind.
+    pub(super) behind: BTreeSet<RegistrationId>,
+    /// Registrations that wait for their turn of this round. Some may be gone.
+    pub(super) round: VecDeque<RegistrationId>,
+    pub(super) read: Option<PendingRead>,
+    pub(super) register: Option<PendingRegister>,
+    /// The number of the last Register sent; 0 before the first.
+    pub(super) last_register: u64,
+}
+
+/// Everything a session has registered.
+#[derive(Debug, Default)]
+pub(super) struct Registrations {
+    by_id: BTreeMap<RegistrationId, Registration>,
+    by_topic: HashMap<Bytes, RegistrationId>,
+    places: Vec<Place>,
+    place_by_shard: HashMap<u32, usize>,
+    last_id: u64,
+    /// The number of the round that runs, of turns to read history.
+    round: u64,
+    /// Where removed registrations were, for the planted bug that goes on from there.
+    #[cfg(feature = "planted-bugs")]
+    removed: HashMap<Bytes, u64>,
+}
+
+impl Registrations {
+    /// How many topics are registered.
+    pub(super) fn count(&self) -> usize {
+        self.by_topic.len()
+    }
+
+    pub(super) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    pub(super) fn places_mut(&mut self) -> &mut [Place] {
+        &mut self.places
+    }
+
+    /// The shard at a place, if there is one.
+    pub(super) fn place_mut(&mut self, place: usize) -> Option<&mut Place> {
+        self.places.get_mut(place)
+    }
+
+    pub(super) fn get(&self, id: RegistrationId) -> Option<&Registration> {
+        self.by_id.get(&id)
+    }
+
+    pub(super) fn find(&self, topic: &[u8]) -> Option<RegistrationId> {
+        self.by_topic.get(topic).copied()
+    }
+
+    /// Registers a topic that is not registered. Its place comes with it, and whether that is a new one.
+    pub(super) fn add(
+        &mut self,
+        topic: Bytes,
+        cursor: u64,
+        routing: &Routing,
+    ) -> (RegistrationId, usize, bool) {
+        #[cfg(feature = "planted-bugs")]
+        let cursor = self.removed.remove(&topic).unwrap_or(cursor);
+        let shard = routing.shard_of(&topic);
+        let known = self.place_by_shard.get(&shard).copied();
+        let place = known.unwrap_or_else(|| self.add_place(shard));
+        self.last_id += 1;
+        let id = RegistrationId(self.last_id);
+        self.places[place].members.insert(id);
+        let registration = Registration {
+            topic: topic.clone(),
+            place,
+            delivered: cursor,
+            wanted: 0,
+            target: 0,
+            is_live: false,
+            round: 0,
+        };
+        self.by_topic.insert(topic, id);
+        self.by_id.insert(id, registration);
+        (id, place, known.is_none())
+    }
+
+    fn add_place(&mut self, shard: u32) -> usize {
+        self.places.push(Place {
+            shard,
+            members: BTreeSet::new(),
+            behind: BTreeSet::new(),
+            round: VecDeque::new(),
+            read: None,
+            register: None,
+            last_register: 0,
+        });
+        let place = self.places.len() - 1;
+        self.place_by_shard.insert(shard, place);
+        place
+    }
+
+    /// Ends the registration of a topic, if there is one.
+    pub(super) fn remove(&mut self, topic: &[u8]) -> Option<Registration> {
+        let id = self.by_topic.remove(topic)?;
+        let registration = self.by_id.remove(&id)?;
+        let place = &mut self.places[registration.place];
+        place.members.remove(&id);
+        place.behind.remove(&id);
+        #[cfg(feature = "planted-bugs")]
+        if planted::has(Bug::CursorOfTheRemoved) {
+            self.removed
+                .insert(registration.topic.clone(), registration.delivered);
+        }
+        Some(registration)
+    }
+
+    /// Lets a registration be delivered, from now on: its target is queued for the client.
+    pub(super) fn go_live(&mut self, id: RegistrationId) {
+        if let Some(registration) = self.by_id.get_mut(&id) {
+            registration.is_live = true;
+        }
+        self.sort(id);
+    }
+
+    /// Takes in that a topic holds an envelope of this id.
+    pub(super) fn want(&mut self, id: RegistrationId, sequence_id: u64) {
+        if let Some(registration) = self.by_id.get_mut(&id) {
+            registration.wanted = registration.wanted.max(sequence_id);
+        }
+        self.sort(id);
+    }
+
+    /// Takes in the head of a topic that a shard read after it had registered it.
+    pub(super) fn take_head(&mut self, id: RegistrationId, head: u64) {
+        if let Some(registration) = self.by_id.get_mut(&id).filter(|known| !known.is_live) {
+            registration.target = head;
+        }
+        self.want(id, head);
+    }
+
+    /// Takes in that everything up to this id is queued for the client.
+    pub(super) fn deliver(&mut self, id: RegistrationId, sequence_id: u64) {
+        if let Some(registration) = self.by_id.get_mut(&id) {
+            registration.delivered = sequence_id;
+            registration.wanted = registration.wanted.max(sequence_id);
+        }
+        self.sort(id);
+    }
+
+    /// Whether nobody waits for a turn of this round or is having it.
+    pub(super) fn is_round_over(&self) -> bool {
+        let mut places = self.places.iter();
+        places.all(|place| place.round.is_empty() && place.read.is_none())
+    }
+
+    /// Gives everything that is behind a turn.
+    pub(super) fn start_round(&mut self) {
+        self.round += 1;
+        let turns = if planted::has(Bug::CatchUpUnfair) {
+            1
+        } else {
+            usize::MAX
+        };
+        for place in &mut self.places {
+            place.round.extend(place.behind.iter().take(turns));
+            for id in &place.behind {
+                if let Some(registration) = self.by_id.get_mut(id) {
+                    registration.round = self.round;
+                }
+            }
+        }
+    }
+
+    /// Puts a registration among those that are behind, or not. One that falls behind gets a turn of the round that runs,
+    /// if it had none: what is delivered in this round comes after it was there.
+    fn sort(&mut self, id: RegistrationId) {
+        let Some(registration) = self.by_id.get_mut(&id) else {
+            return;
+        };
+        let place = &mut self.places[registration.place];
+        if !registration.is_behind() {
+            place.behind.remove(&id);
+            return;
+        }
+        place.behind.insert(id);
+        if registration.round < self.round && !planted::has(Bug::CatchUpUnfair) {
+            registration.round = self.round;
+            place.round.push_back(id);
+        }
+    }
+}
