@@ -105,15 +105,29 @@ fn decode_part(what: &'static str, member: &str, text: &str) -> Result<Value, Sc
         .map_err(|error| SchemaError::new(at(), error))
 }
 
+/// How a JWS is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    payload: &'a str,
+    signatures: [WrittenSignature<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct WrittenSignature<'a> {
+    protected: &'a str,
+    signature: String,
+}
+
 impl Serialize for EncodedJws {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        json!({
-            "payload": self.payload,
-            "signatures": [{
-                "protected": self.protected,
-                "signature": base64url::encode(self.signature.as_bytes()),
-            }],
-        })
-        .serialize(serializer)
+        let signature = WrittenSignature {
+            protected: &self.protected,
+            signature: base64url::encode(self.signature.as_bytes()),
+        };
+        let written = Written {
+            payload: &self.payload,
+            signatures: [signature],
+        };
+        written.serialize(serializer)
     }
 }

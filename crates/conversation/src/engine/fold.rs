@@ -93,6 +93,14 @@ impl Fold {
 
 /// The row of a record core.
 pub(super) fn staged_row(record: &VerifiedRecordCore) -> StagedRecordRow {
+    staged_row_of_text(record, canonical(record.core()))
+}
+
+/// The row of a record core whose canonical text is known.
+pub(super) fn staged_row_of_text(
+    record: &VerifiedRecordCore,
+    canonical_record_core: String,
+) -> StagedRecordRow {
     let core = record.core();
     StagedRecordRow {
         conversation_id: core.conversation_id().to_string(),
@@ -103,7 +111,7 @@ pub(super) fn staged_row(record: &VerifiedRecordCore) -> StagedRecordRow {
         action_hash: record.action_hash().to_string(),
         author_agent_id: record.author().to_string(),
         post_id: core.post_intent().post_id.to_string(),
-        canonical_record_core: canonical(core),
+        canonical_record_core,
     }
 }
 

@@ -87,7 +87,7 @@ pub fn read(
     let foundations = Foundations::load(rows, conversation_id, &mut trust)?;
     let mut entries = Vec::new();
     foundations.walk(rows, &mut trust, &mut |ordinal, record| {
-        entries.push(entry(ordinal, record));
+        entries.push(entry(ordinal, &record));
         Ok(())
     })?;
     Ok(Some(History {

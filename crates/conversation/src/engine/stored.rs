@@ -6,7 +6,7 @@ use std::str::FromStr;
 use conclave_harness::{PublicKey, WireVersions};
 
 use super::error::Corruption;
-use super::fold::staged_row;
+use super::fold::staged_row_of_text;
 use super::stored_evidence::{load_signatures, load_votes};
 use crate::certificates::EvidenceMemory;
 use crate::membership::Membership;
@@ -138,7 +138,7 @@ impl Foundations {
         &self,
         rows: &Snapshot,
         trust: &mut Trust<'_>,
-        visit: &mut dyn FnMut(u64, &VerifiedCertifiedRecord) -> Result<(), Corruption>,
+        visit: &mut dyn FnMut(u64, VerifiedCertifiedRecord) -> Result<(), Corruption>,
     ) -> Result<ChainEnd, Corruption> {
         let id = self.membership.conversation_id().to_string();
         let key = Key::new([&id]);
@@ -180,8 +180,8 @@ impl Foundations {
                     .ok_or_else(|| {
                         corrupt(&link, "the retained evidence does not complete its certificates")
                     })?;
-            visit(link.ordinal, &certified)?;
             position = certified.position_after();
+            visit(link.ordinal, certified)?;
             end.records += 1;
         }
         while place + 1 < self.anchors.len() {
@@ -312,11 +312,9 @@ pub(super) fn load_record(
     let core = RecordCore::decode_over(membership.history(), row.canonical_record_core.as_bytes())
         .map_err(|error| corrupt(row, error))?;
     let record = VerifiedRecordCore::verify(core, membership).map_err(|error| corrupt(row, error))?;
-    require(
-        row,
-        staged_row(&record) == *row,
-        "a column disagrees with the record core",
-    )?;
+    // The text is the core's: decoding took no other.
+    let written = staged_row_of_text(&record, row.canonical_record_core.clone());
+    require(row, written == *row, "a column disagrees with the record core")?;
     Ok(record)
 }
 

@@ -355,6 +355,14 @@ impl VerifiedCertifiedRecord {
         &self.votes
     }
 
+    /// The core, the signatures on the action and the votes for durability.
+    pub fn into_parts(self) -> (VerifiedRecordCore, SignerMap, SignerMap) {
+        let VerifiedActionCertifiedRecord {
+            record, signatures, ..
+        } = self.action_certified;
+        (record, signatures, self.votes)
+    }
+
     /// The position after the record.
     pub fn position_after(&self) -> Position {
         Position {

@@ -1,9 +1,12 @@
 //! Canonical JSON (RFC 8785, JCS): one spelling for each value, and a decoder that refuses every other (reference 1.1).
 //!
-//! The encoder is `serde_jcs`; `tests/rfc8785.rs` holds it to the RFC's vectors: members in UTF-16 order, numbers as
-//! ECMAScript prints doubles. The decoder proves canonicity by encoding what it understood and comparing bytes, so a
+//! The encoder writes members in UTF-16 order and numbers as ECMAScript prints doubles; `tests/rfc8785.rs` holds it to the
+//! RFC's vectors, and its own tests to another implementation. The decoder proves canonicity by encoding what it understood and comparing bytes, so a
 //! duplicate name, a space, `1.0`, or an integer that no double holds is refused without a rule for each.
 
+mod encoder;
+
+use self::encoder::Encoder;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Container levels an artifact of this layer may have: the root counts one, a scalar none.
@@ -36,9 +39,8 @@ impl Limits {
 ///
 /// # Panics
 ///
-/// When `value` has no JSON form at all: a member name that is not text, or a `Serialize` that fails. No type of ours
-/// does; use [`try_encode`] for a type that might. A number that is not finite fails only on its own: inside a container
-/// it is written as `null`, as ECMAScript does. No type of ours holds a floating-point number.
+/// When `value` has no JSON form: a member name that is not text or is there twice, a number that is not finite, an enum
+/// variant with content, or a `Serialize` that fails. No type of ours does; use [`try_encode`] for a type that might.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     try_encode(value).expect("the value has a JSON form")
 }
@@ -49,9 +51,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 ///
 /// [`CanonicalJsonError::NoJsonForm`] where [`encode`] panics.
 pub fn try_encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalJsonError> {
-    serde_jcs::to_vec(value).map_err(|error| CanonicalJsonError::NoJsonForm {
-        message: error.to_string(),
-    })
+    Encoder::encode(value).map_err(|error| CanonicalJsonError::NoJsonForm { message: error.0 })
 }
 
 /// The value of the canonical text `bytes`.

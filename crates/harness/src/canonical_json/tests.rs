@@ -215,10 +215,22 @@ fn a_member_the_type_does_not_keep_is_refused_even_by_an_open_type() {
 
 #[test]
 fn a_value_without_a_json_form_is_an_error_of_try_encode() {
-    assert!(matches!(
-        try_encode(&f64::NAN),
-        Err(CanonicalJsonError::NoJsonForm { .. })
-    ));
+    let has_none = |encoded| matches!(encoded, Err(CanonicalJsonError::NoJsonForm { .. }));
+    assert!(has_none(try_encode(&f64::NAN)));
+    assert!(has_none(try_encode(&[1.0, f64::INFINITY])));
+    assert!(has_none(try_encode(&std::collections::BTreeMap::from([(1, 2)]))));
+    let twice = ["b", "a", "b"].map(|name| (name.to_owned(), Value::Null));
+    assert!(has_none(try_encode(&Members(twice.to_vec()))));
+}
+
+/// An object whose members come in an order of their own.
+#[derive(Debug)]
+struct Members(Vec<(String, Value)>);
+
+impl Serialize for Members {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
 }
 
 fn json() -> impl Strategy<Value = Value> {
@@ -240,12 +252,43 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Members in any order, with names that UTF-8 and UTF-16 order differently and names that need escapes.
+fn members() -> impl Strategy<Value = Vec<(String, Value)>> {
+    let letter = proptest::sample::select(vec![
+        'a',
+        'b',
+        '1',
+        '"',
+        '\\',
+        '\n',
+        '\u{1f}',
+        '\u{e4}',
+        '\u{e000}',
+        '\u{ffff}',
+        '\u{10000}',
+    ]);
+    let name =
+        proptest::collection::vec(letter, 0..3).prop_map(|letters| letters.into_iter().collect::<String>());
+    proptest::collection::hash_map(name, json(), 0..8).prop_map(|members| members.into_iter().collect())
+}
+
 proptest! {
     #[test]
     fn every_value_survives_the_round_trip(value in json()) {
         let bytes = encode(&value);
         let decoded: Value = decode(&bytes, LIMITS).unwrap();
         prop_assert_eq!(encode(&decoded), bytes);
+    }
+
+    #[test]
+    fn the_encoder_writes_what_another_implementation_writes(value in json()) {
+        prop_assert_eq!(encode(&value), serde_jcs::to_vec(&value).unwrap());
+    }
+
+    #[test]
+    fn members_are_put_in_order_whatever_order_they_come_in(members in members()) {
+        let sorted: serde_json::Map<String, Value> = members.iter().cloned().collect();
+        prop_assert_eq!(encode(&Members(members)), serde_jcs::to_vec(&sorted).unwrap());
     }
 
     #[test]

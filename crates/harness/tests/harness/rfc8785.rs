@@ -1,4 +1,4 @@
-//! The vectors of RFC 8785 that `serde_jcs` and our decoder have to satisfy.
+//! The vectors of RFC 8785 that our encoder and our decoder have to satisfy.
 
 use conclave_harness::canonical_json::{CanonicalJsonError, Limits, decode, encode, try_encode};
 use serde_json::Value;

@@ -23,7 +23,9 @@ use crate::engine::input::Context;
 use crate::engine::recovery::{Candidate, reanchor_row};
 use crate::engine::run::{Engine, Resume};
 use crate::engine::shared::Shared;
-use crate::engine::stored::{Foundations, Trust, column, corrupt, held, load_record, require, surplus};
+use crate::engine::stored::{
+    Foundations, Trust, column, corrupt, held, load_record, require, required, surplus,
+};
 use crate::engine::stored_evidence::{load_reanchor_votes, load_signatures, load_votes};
 use crate::engine::text::utf8;
 use crate::store::rows::{
@@ -153,18 +155,19 @@ fn load_conversation(
         foundations.membership.clone(),
         foundations.anchors[0].anchor.clone(),
     );
-    let mut certified: BTreeMap<String, String> = BTreeMap::new();
+    let mut certified = 0;
     let mut completions = Completions::load(rows, posts, &foundations.membership, local)?;
     let end = foundations.walk(rows, trust, &mut |_, record| {
-        certified.insert(
-            record.record().action_hash().to_string(),
-            record.record().hash().to_string(),
-        );
-        completions.take(record, &foundations.membership)?;
-        let mut fold = Fold::new(record.record().clone());
-        fold.signatures = record.signatures().clone();
-        fold.votes = record.votes().clone();
-        let action_hash = *record.record().action_hash();
+        certified += 1;
+        require_locked(rows, record.record())?;
+        completions.take(&record, &foundations.membership)?;
+        let (record, signatures, votes) = record.into_parts();
+        let action_hash = *record.action_hash();
+        let fold = Fold {
+            signatures,
+            votes,
+            ..Fold::new(record)
+        };
         conversation.folds.insert(action_hash, fold);
         conversation.advance_head(action_hash);
         Ok(())
@@ -174,7 +177,7 @@ fn load_conversation(
     }
     conversation.anchor = foundations.current().clone();
     conversation.candidates = load_candidates(rows, &key, &conversation, trust)?;
-    let live = load_lock(rows, &key, &conversation, &certified, trust)?;
+    let live = load_lock(rows, &key, &conversation, certified, trust)?;
     let staged_count = rows.count_below(Table::StagedRecords, &key) as u64;
     let live_staged = u64::from(live.as_ref().is_some_and(|fold| fold.staged));
     if staged_count != end.records + live_staged {
@@ -248,60 +251,62 @@ fn load_candidates(
     Ok(candidates)
 }
 
-/// Verifies the locks, and returns the fold of the one at the head. Every certified action holds the lock at its
-/// predecessor; at most one more is locked, at the head.
+/// A certified action holds the lock at its predecessor.
+fn require_locked(rows: &Snapshot, record: &VerifiedRecordCore) -> Result<(), Corruption> {
+    let expected = lock_row(record);
+    let held: ProposalLockRow = required(rows, &expected.key())?;
+    require(&held, held == expected, "another action is certified there")
+}
+
+/// Verifies the lock at the head, and returns its fold. Beside it there are only those of the `certified` records.
 fn load_lock(
     rows: &Snapshot,
     key: &Key,
     conversation: &Conversation,
-    certified: &BTreeMap<String, String>,
+    certified: usize,
     trust: &mut Trust<'_>,
 ) -> Result<Option<Fold>, Corruption> {
     let membership = &conversation.membership;
-    let mut live = None;
-    let mut of_certified = 0;
-    for row in rows.below::<ProposalLockRow>(key)? {
-        let core = ActionCore::decode_over(trust.history, row.canonical_action_core.as_bytes())
-            .map_err(|error| corrupt(&row, error))?;
-        let action = VerifiedAction::verify(core, membership).map_err(|error| corrupt(&row, error))?;
-        let record = VerifiedRecordCore::of_action(action);
-        require(
-            &row,
-            lock_row(&record) == row,
-            "a column disagrees with the action",
-        )?;
-        if certified.get(&row.action_hash) == Some(&record.hash().to_string()) {
-            of_certified += 1;
-            continue;
-        }
-        require(
-            &row,
-            record.position() == conversation.position(),
-            "the lock is not at the head",
-        )?;
-        let mut fold = Fold::new(record);
-        fold.signatures = load_signatures(rows, &fold.record, membership, trust)?;
-        let staged_key = key.clone().with(&fold.record.hash().to_string());
-        if let Some(staged) = rows.row::<StagedRecordRow>(&staged_key)? {
-            load_record(&staged, membership)?;
-            require(
-                &staged,
-                fold.action_complete(membership),
-                "the action certificate is not complete",
-            )?;
-            fold.votes = load_votes(rows, &fold.record, membership, trust)?;
-            fold.staged = true;
-        }
-        live = Some(fold);
-    }
-    if of_certified != certified.len() {
+    let id = membership.conversation_id().to_string();
+    let head = conversation.head_record().map(ToString::to_string);
+    let row: Option<ProposalLockRow> = rows.row(&ProposalLockRow::key_of(&id, head.as_deref()))?;
+    let locks = certified + usize::from(row.is_some());
+    if rows.count_below(Table::ProposalLocks, key) != locks {
         return Err(surplus(
             Table::ProposalLocks,
             key,
-            "a certified action is not locked",
+            "a lock is neither at the head nor a certified action's",
         ));
     }
-    Ok(live)
+    let Some(row) = row else { return Ok(None) };
+    let core = ActionCore::decode_over(trust.history, row.canonical_action_core.as_bytes())
+        .map_err(|error| corrupt(&row, error))?;
+    let action = VerifiedAction::verify(core, membership).map_err(|error| corrupt(&row, error))?;
+    let record = VerifiedRecordCore::of_action(action);
+    require(
+        &row,
+        lock_row(&record) == row,
+        "a column disagrees with the action",
+    )?;
+    require(
+        &row,
+        record.position() == conversation.position(),
+        "the lock is not at the head",
+    )?;
+    let mut fold = Fold::new(record);
+    fold.signatures = load_signatures(rows, &fold.record, membership, trust)?;
+    let staged_key = key.clone().with(&fold.record.hash().to_string());
+    if let Some(staged) = rows.row::<StagedRecordRow>(&staged_key)? {
+        load_record(&staged, membership)?;
+        require(
+            &staged,
+            fold.action_complete(membership),
+            "the action certificate is not complete",
+        )?;
+        fold.votes = load_votes(rows, &fold.record, membership, trust)?;
+        fold.staged = true;
+    }
+    Ok(Some(fold))
 }
 
 /// Verifies the obligations, and returns the actions whose copy no envelope carries.
