@@ -75,6 +75,128 @@ export function lostResponse(request) {
   return wholeResponse(200, headers, [lostTrailers(contentType)]);
 }
 
+/** Reads pieces of a request's body into `requests`, as fast as it takes them, until one of the two ends. */
+async function receive(body, requests) {
+  try {
+    for await (const piece of body ?? []) {
+      if (!requests.push(piece)) await requests.ready();
+    }
+    requests.end();
+  } catch {
+    tellLost(requests);
+  }
+}
+
+/** Tells `requests` that its client is gone, unless the instance it lived in is. */
+function tellLost(requests) {
+  try {
+    requests.lost();
+  } catch {
+    // The body's own watch ends the response.
+  }
+}
+
+/** As `streamResponse`, for a stream whose client sends as well: its frames come in the request's body. */
+export function duplexResponse(status, flatHeaders, source, requests, request) {
+  const response = streamResponse(status, flatHeaders, source);
+  receive(request.body, requests);
+  return response;
+}
+
+/** Bytes that a WebSocket has been given and not sent, above which it is given no more. */
+const SOCKET_BUFFER_BYTES_MAX = 1024 * 1024;
+
+/** How often a WebSocket with too much in it is looked at. */
+const SOCKET_LOOK_MS = 25;
+
+/** The first of the close codes that stand for a status: its number is added to this. */
+const STATUS_CLOSE_CODE = 4000;
+const NORMAL_CLOSE_CODE = 1000;
+const UNAVAILABLE = 14;
+
+/** The answer to a request for a WebSocket, and the server's end of that. */
+function openSocket(flatHeaders) {
+  const { 0: theirs, 1: ours } = new WebSocketPair();
+  ours.binaryType = "arraybuffer";
+  ours.accept();
+  return { ours, response: new Response(null, { status: 101, webSocket: theirs, headers: pairs(flatHeaders) }) };
+}
+
+/** Sends, and closes if there is a code, unless the other end has gone. */
+function sendLast(webSocket, message, code) {
+  try {
+    webSocket.send(message);
+    if (code !== undefined) webSocket.close(code);
+  } catch {
+    // The close event says so.
+  }
+}
+
+function closeCodeOf(status) {
+  return status === 0 ? NORMAL_CLOSE_CODE : STATUS_CLOSE_CODE + status;
+}
+
+/** A WebSocket that is told a status, as a trailer frame, and closed. */
+export function refuseSocket(flatHeaders, trailers, status) {
+  const { ours, response } = openSocket(flatHeaders);
+  sendLast(ours, trailers, closeCodeOf(status));
+  return response;
+}
+
+/**
+ * A WebSocket that carries a stream: what `source.next()` resolves with goes out, a frame a message and the trailers last;
+ * what comes in goes to `requests`. A client that does not read is given no more than the socket's buffer, so that the
+ * session notices.
+ */
+export function streamSocket(flatHeaders, source, requests) {
+  const { ours, response } = openSocket(flatHeaders);
+  const watch = new InstanceWatch();
+  let open = true;
+  const leave = () => {
+    if (!open) return;
+    open = false;
+    watch.end();
+    tellLost(requests);
+    try {
+      source.cancel();
+      ours.close();
+    } catch {
+      // It is closed already, or its instance is lost.
+    }
+  };
+  ours.addEventListener("message", ({ data }) => {
+    if (!open) return;
+    try {
+      if (data instanceof ArrayBuffer) requests.message(new Uint8Array(data));
+      else requests.text();
+    } catch {
+      // The instance is lost, and its watch ends the stream.
+    }
+  });
+  ours.addEventListener("close", leave);
+  ours.addEventListener("error", leave);
+  watch.lost.then(() => {
+    open = false;
+    sendLast(ours, LOST_TRAILERS, closeCodeOf(UNAVAILABLE));
+  });
+  const deliver = async () => {
+    for (;;) {
+      const frame = await source.next();
+      if (!open) return;
+      if (frame === undefined) break;
+      ours.send(frame);
+      while (open && ours.bufferedAmount > SOCKET_BUFFER_BYTES_MAX) {
+        await new Promise((resolve) => setTimeout(resolve, SOCKET_LOOK_MS));
+      }
+    }
+    open = false;
+    watch.end();
+    ours.close(closeCodeOf(source.status()));
+  };
+  deliver().catch(leave);
+  return response;
+}
+
 /**
  * A response whose body is what `source.next()` resolves with, chunk by chunk, until `undefined`. `source.cancel()` is
  * called when the client has gone.

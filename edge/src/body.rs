@@ -1,10 +1,13 @@
-//! The body of a streaming response, pulled chunk by chunk by `edge/js/http.js`. Depends on `topiclog`'s session.
+//! What a streaming response sends, in a body or on a WebSocket, pulled chunk by chunk by `edge/js/http.js`. Depends on `topiclog`'s session.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 use bytes::Bytes;
 use conclave_grpc_web::{
-    Encoding, Status,
+    Code, Encoding, Status,
     server::{FrameJoiner, MessageTooLong},
 };
 use conclave_topiclog::StreamSession;
@@ -28,6 +31,10 @@ pub struct BodySource {
     session: Running,
     encoding: Encoding,
     max_response_bytes: usize,
+    /// Whether frames that are ready travel together.
+    joins: bool,
+    /// What the stream ended with.
+    status: Rc<Cell<Code>>,
     /// Ends the chunk that is being waited for.
     waiting: Rc<RefCell<Option<AbortHandle>>>,
 }
@@ -42,7 +49,17 @@ impl BodySource {
             session: Rc::new(RefCell::new(Some(session))),
             encoding,
             max_response_bytes,
+            joins: true,
+            status: Rc::new(Cell::new(Code::Ok)),
             waiting: Rc::default(),
+        }
+    }
+
+    /// For a WebSocket: every chunk is one frame.
+    pub(crate) fn frame_by_frame(session: StreamSession<WorkerPlatform>, max_response_bytes: usize) -> Self {
+        Self {
+            joins: false,
+            ..Self::new(session, Encoding::Binary, max_response_bytes)
         }
     }
 }
@@ -55,11 +72,13 @@ impl BodySource {
         self.waiting.replace(Some(handle));
         let running = Rc::clone(&self.session);
         let frames = FrameJoiner::new(self.encoding, self.max_response_bytes);
+        let (joins, status) = (self.joins, Rc::clone(&self.status));
         let chunk = async move {
             let mut session = running.borrow_mut().take()?;
-            let (chunk, more) = next_chunk(&mut session, frames).await;
-            if more {
-                running.replace(Some(session));
+            let (chunk, ended) = next_chunk(&mut session, frames, joins).await;
+            match ended {
+                Some(code) => status.set(code),
+                None => drop(running.replace(Some(session))),
             }
             Some(chunk)
         };
@@ -72,6 +91,11 @@ impl BodySource {
         })
     }
 
+    /// The number of the status that the last chunk told.
+    pub fn status(&self) -> u32 {
+        self.status.get().number().into()
+    }
+
     /// The client has gone: drops the session now.
     pub fn cancel(&self) {
         self.session.borrow_mut().take();
@@ -81,19 +105,24 @@ impl BodySource {
     }
 }
 
-/// Waits for a frame, adds those that are ready, and says whether the stream goes on after them.
-async fn next_chunk(session: &mut StreamSession<WorkerPlatform>, mut frames: FrameJoiner) -> (Bytes, bool) {
+/// Waits for a frame, adds those that are ready where they join, and says with what the stream ended if it did.
+async fn next_chunk(
+    session: &mut StreamSession<WorkerPlatform>,
+    mut frames: FrameJoiner,
+    joins: bool,
+) -> (Bytes, Option<Code>) {
+    let end = |frames: FrameJoiner, status: &Status| (frames.finish(status), Some(status.code));
     let mut next = session.next().await;
     loop {
         let message = match next {
             Some(Ok(message)) => message,
-            Some(Err(status)) => return (frames.finish(&status), false),
-            None => return (frames.finish(&Status::ok()), false),
+            Some(Err(status)) => return end(frames, &status),
+            None => return end(frames, &Status::ok()),
         };
         if let Err(status) = frames.push(&message).map_err(MessageTooLong::out_of_range) {
-            return (frames.finish(&status), false);
+            return end(frames, &status);
         }
-        let ready = if frames.is_full() {
+        let ready = if frames.is_full() || !joins {
             None
         } else {
             session.next().now_or_never()
@@ -101,7 +130,7 @@ async fn next_chunk(session: &mut StreamSession<WorkerPlatform>, mut frames: Fra
         match ready {
             Some(ready) => next = ready,
             // At least the message above waits.
-            None => return (frames.take().unwrap_or_default(), true),
+            None => return (frames.take().unwrap_or_default(), None),
         }
     }
 }

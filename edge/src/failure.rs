@@ -2,7 +2,8 @@
 //!
 //! `/fail/worker/HOW` fails in the Worker, `/fail/shard/HOW` in shard 0, which writes a row first. `/fail/shard/rows`
 //! answers how many such rows are stored, `/fail/shard/sockets` how many message streams are open, and
-//! `/fail/shard/rows-written` how many rows its run has written, index rows included.
+//! `/fail/shard/rows-written` how many rows its run has written, index rows included, and `/fail/shard/activity` how often its
+//! run was called, sent a message or woken, that request included.
 
 use conclave_sql::{Sql, SqlError, Value};
 use conclave_topiclog::platform::{ObjectName, ObjectPlatform};
@@ -18,6 +19,8 @@ use crate::{
 
 const PREFIX: &str = "/fail/";
 const METHOD_PREFIX: &str = "fail-";
+/// Answered by the host of an object, which counts.
+pub(crate) const ACTIVITY_METHOD: &str = "fail-activity";
 const CALL_DEADLINE_MS: u32 = 5_000;
 
 /// Fails in the Worker, or passes the request on to shard 0 and answers 200 with what it answered or 503.

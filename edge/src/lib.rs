@@ -2,7 +2,8 @@
 //!
 //! Requests come in through the JavaScript of `edge/js`, which the runtimes load:
 //!
-//! - [`worker`]: one HTTP request to the Worker, in and out; [`body`] is the body of a streaming answer;
+//! - [`worker`]: one HTTP request to the Worker, in and out; [`body`] is what a stream sends;
+//! - [`duplex`]: a stream whose client sends as well, and [`requests`] what that is;
 //! - [`object`]: one Durable Object, whatever its role;
 //! - [`platform`]: what `topiclog` needs of the machine, on [`sql`], [`timer`] and [`upstream`]; [`packed`] is how rows cross;
 //! - [`chains`]: nodes of EVM chains;
@@ -14,12 +15,14 @@
 
 mod body;
 mod chains;
+mod duplex;
 mod environment;
 #[cfg(feature = "test-panics")]
 mod failure;
 mod object;
 mod packed;
 mod platform;
+mod requests;
 mod runtime;
 mod sql;
 mod timer;

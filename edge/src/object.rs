@@ -75,6 +75,9 @@ pub struct ObjectHost {
     environment: Environment,
     platform: DurableObject,
     opened: RefCell<Option<Role>>,
+    /// How often this run was called, sent a message or woken by its alarm.
+    #[cfg(feature = "test-panics")]
+    activity: std::cell::Cell<u32>,
 }
 
 #[wasm_bindgen]
@@ -90,6 +93,8 @@ impl ObjectHost {
             environment,
             platform,
             opened: RefCell::new(None),
+            #[cfg(feature = "test-panics")]
+            activity: std::cell::Cell::new(0),
         }
     }
 
@@ -98,7 +103,13 @@ impl ObjectHost {
         let role = self.open();
         let platform = self.platform.clone();
         let (name, failures) = (self.name.clone(), Rc::clone(&self.failures));
+        #[cfg(feature = "test-panics")]
+        let activity = self.activity.get();
         future_to_promise(async move {
+            #[cfg(feature = "test-panics")]
+            if method == crate::failure::ACTIVITY_METHOD {
+                return Ok(Uint8Array::from(activity.to_string().as_bytes()).into());
+            }
             #[cfg(feature = "test-panics")]
             if let Some(answer) = crate::failure::in_object(&platform, &method).await {
                 return Ok(Uint8Array::from(answer.as_slice()).into());
@@ -159,6 +170,8 @@ impl ObjectHost {
     /// # Errors
     /// The encoded answer to every call meanwhile.
     fn open(&self) -> Result<Role, Vec<u8>> {
+        #[cfg(feature = "test-panics")]
+        self.activity.set(self.activity.get() + 1);
         if let Some(role) = self.opened.borrow().as_ref() {
             return Ok(role.clone());
         }

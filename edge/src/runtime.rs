@@ -100,6 +100,28 @@ extern "C" {
         headers: Vec<String>,
         source: crate::body::BodySource,
     ) -> JsValue;
+
+    /// As [`stream_response`]; the request's body goes to `requests`.
+    #[wasm_bindgen(js_name = duplexResponse)]
+    pub(crate) fn duplex_response(
+        status: u16,
+        headers: Vec<String>,
+        source: crate::body::BodySource,
+        requests: crate::requests::RequestSink,
+        request: &Request,
+    ) -> JsValue;
+
+    /// A response that is a WebSocket.
+    #[wasm_bindgen(js_name = streamSocket)]
+    pub(crate) fn stream_socket(
+        headers: Vec<String>,
+        source: crate::body::BodySource,
+        requests: crate::requests::RequestSink,
+    ) -> JsValue;
+
+    /// A response that is a WebSocket, told a status and closed.
+    #[wasm_bindgen(js_name = refuseSocket)]
+    pub(crate) fn refuse_socket(headers: Vec<String>, trailers: Uint8Array, status: u32) -> JsValue;
 }
 
 #[wasm_bindgen(raw_module = "./sql.js")]

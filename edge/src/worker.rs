@@ -22,6 +22,7 @@ use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use crate::{
     body::BodySource,
     chains,
+    duplex::{is_upgrade, socket_headers},
     environment::Environment,
     platform::{PassedResponse, WorkerPlatform},
     runtime::{self, InvocationContext, Request, describe, log_error},
@@ -139,7 +140,7 @@ fn whole<'a, N: AsRef<str> + 'a, V: AsRef<str> + 'a>(
     runtime::whole_response(status, flatten(headers), body)
 }
 
-fn flatten<N: AsRef<str>, V: AsRef<str>>(headers: impl IntoIterator<Item = (N, V)>) -> Vec<String> {
+pub(crate) fn flatten<N: AsRef<str>, V: AsRef<str>>(headers: impl IntoIterator<Item = (N, V)>) -> Vec<String> {
     headers
         .into_iter()
         .flat_map(|(name, value)| [name.as_ref().to_owned(), value.as_ref().to_owned()])
@@ -147,16 +148,20 @@ fn flatten<N: AsRef<str>, V: AsRef<str>>(headers: impl IntoIterator<Item = (N, V
 }
 
 /// A request to a path that is an RPC's.
-struct Call<'a> {
-    request: &'a Request,
-    environment: Environment,
-    invocation: InvocationContext,
-    path: &'a str,
+pub(crate) struct Call<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) environment: Environment,
+    pub(crate) invocation: InvocationContext,
+    pub(crate) path: &'a str,
 }
 
 impl Call<'_> {
     async fn answer(self, method: &str) -> JsValue {
         let headers = self.request.headers();
+        let is_bidirectional = self.is_bidirectional();
+        if is_bidirectional && is_upgrade(headers.get("upgrade").as_deref()) {
+            return self.run_on_socket().await;
+        }
         let content_type = headers.get("content-type");
         let grpc_encoding = headers.get("grpc-encoding");
         let grpc_timeout = headers.get("grpc-timeout");
@@ -168,11 +173,14 @@ impl Call<'_> {
         };
         match head.check() {
             Err(Refusal::Http { status }) => {
-                drain(self.request).await;
+                self.drain_unless_open().await;
                 whole(status, cors::RESPONSE_HEADERS, None)
             }
             Err(Refusal::Call { encoding, status }) => self.refuse(encoding, &status).await,
             Ok(accepted) => match self.environment.settings() {
+                Ok(settings) if is_bidirectional => {
+                    self.run_duplex(accepted, Rc::clone(&settings.backend)).await
+                }
                 Ok(settings) => self.run(accepted, Rc::clone(&settings.backend)).await,
                 Err(_) => {
                     let status = Status::unavailable("the deployment's configuration cannot be used");
@@ -182,9 +190,20 @@ impl Call<'_> {
         }
     }
 
+    /// Reads the request to its end, unless it is one that may have none before its answer.
+    async fn drain_unless_open(&self) {
+        if !self.is_bidirectional() {
+            drain(self.request).await;
+        }
+    }
+
+    pub(crate) fn is_bidirectional(&self) -> bool {
+        Backend::<WorkerPlatform>::kind(self.path) == Some(RpcKind::BidirectionalStream)
+    }
+
     /// Reads the request to its end and answers it with an error.
-    async fn refuse(self, encoding: Encoding, status: &Status) -> JsValue {
-        drain(self.request).await;
+    pub(crate) async fn refuse(self, encoding: Encoding, status: &Status) -> JsValue {
+        self.drain_unless_open().await;
         respond(encoding, None, &server::error_response(encoding, status))
     }
 
@@ -242,21 +261,21 @@ thread_local! {
     static ISOLATE: OnceCell<Rc<Isolate>> = const { OnceCell::new() };
 }
 
-fn isolate(configuration: &Configuration) -> Rc<Isolate> {
+pub(crate) fn isolate(configuration: &Configuration) -> Rc<Isolate> {
     ISOLATE
         .with(|isolate| Rc::clone(isolate.get_or_init(|| Rc::new(Isolate::new(chains::of(configuration))))))
 }
 
-fn whole_milliseconds(duration: Duration) -> u32 {
+pub(crate) fn whole_milliseconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
-fn bytes_limit(limit: u64) -> usize {
+pub(crate) fn bytes_limit(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 /// What `work` comes to, or DEADLINE_EXCEEDED.
-async fn within<T>(
+pub(crate) async fn within<T>(
     deadline_ms: Option<u32>,
     work: impl Future<Output = Result<T, Status>>,
 ) -> Result<T, Status> {
@@ -277,16 +296,12 @@ async fn within<T>(
 }
 
 /// The headers of every answer to a call.
-fn call_headers(
+pub(crate) fn call_headers(
     encoding: Encoding,
     router_instance: Option<&str>,
 ) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
-    let instance = router_instance.map(|instance| (ROUTER_INSTANCE_HEADER, Cow::Owned(instance.to_owned())));
     let fixed = server::response_headers(encoding).map(|(name, value)| (name, Cow::Borrowed(value)));
-    fixed
-        .into_iter()
-        .chain([(REQUEST_ID_HEADER, Cow::Owned(runtime::random_uuid()))])
-        .chain(instance)
+    fixed.into_iter().chain(socket_headers(router_instance))
 }
 
 fn respond_unary(encoding: Encoding, reply: Reply<PassedResponse>, max_response_bytes: usize) -> JsValue {

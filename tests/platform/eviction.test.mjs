@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { connect } from "../support/clients.mjs";
 import { temporaryFolder } from "../support/deployment.mjs";
 import * as envelopes from "../support/envelopes.mjs";
+import { TRANSPORTS } from "../support/subscriber.mjs";
 
 // The emulator that wrangler brings is the only local runtime that evicts on request.
 const require = createRequire(createRequire(import.meta.url).resolve("wrangler"));
@@ -45,11 +46,13 @@ describe("eviction", () => {
   let state;
   let runtime;
   let client;
+  let url;
 
   before(async () => {
     state = temporaryFolder();
     runtime = start(state.path);
-    client = connect(String(await runtime.ready).replace(/\/$/, ""));
+    url = String(await runtime.ready).replace(/\/$/, "");
+    client = connect(url);
   });
   after(async () => {
     await runtime?.dispose();
@@ -119,6 +122,32 @@ describe("eviction", () => {
       assert.ok(await evictAll("hibernate") >= 2, "a shard and the Sequencer");
     }
     leaving.abort();
+    assert.deepEqual(received.toSorted(), expected.toSorted());
+  });
+
+  // API-252, API-254
+  test("of a shard between the updates of a Subscribe stream makes it forget no topic", async () => {
+    const stream = await TRANSPORTS["a WebSocket"].open(url);
+    assert.equal((await stream.next()).case, "started");
+    const groups = [];
+    const expected = [];
+    const received = [];
+    for (let round = 1; round <= 4; round += 1) {
+      const fresh = Array.from({ length: 2 * SHARDS }, envelopes.groupId);
+      stream.update(round, fresh.map((group) => ({ topic: envelopes.groupTopic(group) })));
+      assert.equal((await stream.next()).value.id, BigInt(round));
+      groups.push(...fresh);
+      await evictAll("hibernate");
+      for (const [at, group] of groups.entries()) {
+        await publish(group, `${at} ${round}`);
+        expected.push(`${at} ${round}`);
+      }
+      while (received.length < expected.length) {
+        received.push(...(await stream.next()).value.envelopes.map(envelopes.textOf));
+      }
+      await evictAll("hibernate");
+    }
+    stream.leave();
     assert.deepEqual(received.toSorted(), expected.toSorted());
   });
 });
