@@ -63,7 +63,7 @@ describe("readers", () => {
     while (await slow.next()) continue;
     assert.equal(slow.ended.status, RESOURCE_EXHAUSTED);
     assert.equal(await deaf.read(), RESOURCE_EXHAUSTED);
-    for (const stream of fast) stream.leave();
+    for (const stream of [...fast, deaf]) stream.leave();
   });
 
   // API-252, API-254

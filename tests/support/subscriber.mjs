@@ -202,12 +202,16 @@ export class DeafSocket {
     this.#connection.write(Buffer.concat([Buffer.from([0x82, 0x80 | message.length, 0, 0, 0, 0]), message]));
   }
 
-  /** Reads to the end, and resolves with the grpc-status of the last frame. */
+  /** Reads until a status comes, and resolves with it; with `undefined` when the connection ends without one. */
   read() {
     return new Promise((resolve) => {
       let end = Buffer.alloc(0);
-      this.#connection.on("data", (piece) => { end = Buffer.concat([end, piece]).subarray(-512); });
-      this.#connection.on("close", () => resolve(Number(/grpc-status:(\d+)\r\n/.exec(end.toString("latin1"))?.[1])));
+      this.#connection.on("data", (piece) => {
+        end = Buffer.concat([end, piece]).subarray(-512);
+        const found = /grpc-status:(\d+)\r\n/.exec(end.toString("latin1"));
+        if (found) resolve(Number(found[1]));
+      });
+      this.#connection.on("close", () => resolve(undefined));
       this.#connection.resume();
     });
   }
