@@ -1,5 +1,6 @@
 // The floor that the backend is measured against: about the least a Durable Object can do that stores what it is sent.
-// One row, one unique index, SHA-256, and an answer. Plain JavaScript, no framing, no decoding, no ordering over objects.
+// One row, one unique index, SHA-256, an answer, and a message to every open WebSocket where that is asked for. Plain
+// JavaScript, no framing, no decoding, no ordering over objects.
 
 import { DurableObject } from "cloudflare:workers";
 
@@ -38,6 +39,20 @@ export class Floor extends DurableObject {
     return String(this.#insert(await digest(body), body));
   }
 
+  /** Stores a row and sends its body to every open WebSocket. The output gate holds both until the row is durable. */
+  async #broadcast(request) {
+    const body = await request.arrayBuffer();
+    const seq = this.#insert(await digest(body), body);
+    for (const webSocket of this.ctx.getWebSockets()) webSocket.send(body);
+    return String(seq);
+  }
+
+  #listen() {
+    const { 0: theirs, 1: ours } = new WebSocketPair();
+    this.ctx.acceptWebSocket(ours);
+    return new Response(null, { status: 101, webSocket: theirs });
+  }
+
   async #storeBatch(request) {
     const pieces = piecesOf(await request.arrayBuffer());
     const hashes = await Promise.all(pieces.map(digest));
@@ -61,6 +76,8 @@ export class Floor extends DurableObject {
     const [, , method, count] = new URL(request.url).pathname.split("/");
     switch (method) {
       case "store": return new Response(await this.#store(request));
+      case "broadcast": return new Response(await this.#broadcast(request));
+      case "listen": return this.#listen();
       case "store-batch": return new Response(await this.#storeBatch(request));
       case "rows": return new Response(this.#readRows(Number(count)));
       case "memory": return new Response((this.#page ??= this.#readRows(Number(count))));

@@ -225,6 +225,8 @@ pub(crate) enum Family {
     Query,
     /// What both cost with up to a million rows. Takes several minutes.
     Growth,
+    /// Delivering what is published to streams.
+    Streams,
     /// Certified posts, recovery and opening, all in one native process.
     Conversation,
     /// Judging messages, key packages and identity updates, in WebAssembly.

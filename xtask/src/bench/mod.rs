@@ -47,6 +47,7 @@ impl Family {
             Self::Publish => "publish",
             Self::Query => "query",
             Self::Growth => "growth",
+            Self::Streams => "streams",
             Self::Verification => "verification",
             Self::Conversation => "conversation",
         }
@@ -102,7 +103,7 @@ fn measure(workspace: &Workspace, tools: &Tools, family: Family, quick: bool) ->
             command.env(FIGURES_VARIABLE, build_figures(workspace)?);
             command
         }
-        Family::Publish | Family::Query | Family::Growth => script(workspace, tools, name)?,
+        Family::Publish | Family::Query | Family::Growth | Family::Streams => script(workspace, tools, name)?,
     };
     command.args(quick.then_some("--quick")).stdout(Stdio::piped());
     let mut running = children::start(&mut command)?;
