@@ -152,19 +152,13 @@ export async function setAlarmNoLaterThan(ctx, atMs) {
 }
 
 /**
- * Posts a JSON document. Resolves with the answer's bytes, with its HTTP status when that is not 200, with `null` when it is
+ * Asks another machine. Resolves with the answer's bytes, with its HTTP status when that is not 200, with `null` when it is
  * longer than `maxBytes`, or with `undefined` when the deadline passed. A redirect is not followed: it is a status.
  */
-export async function postJson(url, body, maxBytes, deadlineMs) {
+export async function exchange(url, request, maxBytes, deadlineMs) {
   const controller = new AbortController();
-  const post = async () => {
-    const response = await fetch(url, {
-      method: "POST",
-      headers: { accept: "application/json", "content-type": "application/json" },
-      body,
-      redirect: "manual",
-      signal: controller.signal,
-    });
+  const ask = async () => {
+    const response = await fetch(url, { ...request, redirect: "manual", signal: controller.signal });
     if (response.status !== 200) return response.status;
     const pieces = [];
     let length = 0;
@@ -182,9 +176,15 @@ export async function postJson(url, body, maxBytes, deadlineMs) {
     return answer;
   };
   try {
-    return await within(deadlineMs, post());
+    return await within(deadlineMs, ask());
   } finally {
     // Whatever is left of the exchange ends with it.
     controller.abort();
   }
+}
+
+/** Posts a JSON document, with the outcomes of `exchange`. */
+export function postJson(url, body, maxBytes, deadlineMs) {
+  const headers = { accept: "application/json", "content-type": "application/json" };
+  return exchange(url, { method: "POST", headers, body }, maxBytes, deadlineMs);
 }

@@ -19,11 +19,11 @@ use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::{JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::future_to_promise;
 
-use crate::platform::WorkerPlatform;
+use crate::{platform::WorkerPlatform, recording::Recording};
 
-/// The session of a stream that still runs, or `None` once it ended or the client has gone. Emptying it drops the
-/// session, which closes every message stream it holds.
-type Running = Rc<RefCell<Option<StreamSession<WorkerPlatform>>>>;
+/// The session of a stream that still runs and what is recorded of it, or `None` once it ended or the client has gone.
+/// Emptying it drops the session, which closes every message stream it holds, and ends the recording.
+type Running = Rc<RefCell<Option<(StreamSession<WorkerPlatform>, Recording)>>>;
 
 /// What a response's body is read from.
 #[wasm_bindgen]
@@ -44,9 +44,10 @@ impl BodySource {
         session: StreamSession<WorkerPlatform>,
         encoding: Encoding,
         max_response_bytes: usize,
+        recording: Recording,
     ) -> Self {
         Self {
-            session: Rc::new(RefCell::new(Some(session))),
+            session: Rc::new(RefCell::new(Some((session, recording)))),
             encoding,
             max_response_bytes,
             joins: true,
@@ -56,10 +57,14 @@ impl BodySource {
     }
 
     /// For a WebSocket: every chunk is one frame.
-    pub(crate) fn frame_by_frame(session: StreamSession<WorkerPlatform>, max_response_bytes: usize) -> Self {
+    pub(crate) fn frame_by_frame(
+        session: StreamSession<WorkerPlatform>,
+        max_response_bytes: usize,
+        recording: Recording,
+    ) -> Self {
         Self {
             joins: false,
-            ..Self::new(session, Encoding::Binary, max_response_bytes)
+            ..Self::new(session, Encoding::Binary, max_response_bytes, recording)
         }
     }
 }
@@ -74,11 +79,15 @@ impl BodySource {
         let frames = FrameJoiner::new(self.encoding, self.max_response_bytes);
         let (joins, status) = (self.joins, Rc::clone(&self.status));
         let chunk = async move {
-            let mut session = running.borrow_mut().take()?;
+            let (mut session, recording) = running.borrow_mut().take()?;
             let (chunk, ended) = next_chunk(&mut session, frames, joins).await;
+            recording.sent(chunk.len());
             match ended {
-                Some(code) => status.set(code),
-                None => drop(running.replace(Some(session))),
+                Some(code) => {
+                    recording.ended(code);
+                    status.set(code);
+                }
+                None => drop(running.replace(Some((session, recording)))),
             }
             Some(chunk)
         };

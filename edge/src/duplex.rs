@@ -3,6 +3,7 @@
 
 use std::{borrow::Cow, rc::Rc};
 
+use conclave_credentials::bearer;
 use conclave_grpc_web::{
     Encoding, Status,
     cors::{REQUEST_ID_HEADER, ROUTER_INSTANCE_HEADER},
@@ -17,7 +18,7 @@ use crate::{
     platform::WorkerPlatform,
     requests::RequestSink,
     runtime,
-    worker::{Call, bytes_limit, call_headers, flatten, isolate, whole_milliseconds, within},
+    worker::{Call, bytes_limit, flatten, isolate, whole_milliseconds, within},
 };
 
 impl Call<'_> {
@@ -30,10 +31,10 @@ impl Call<'_> {
             .await
         {
             Ok((session, requests)) => {
-                let headers = call_headers(encoding, session.router_instance());
-                let headers = flatten(headers);
+                let headers = flatten(self.headers(encoding, session.router_instance()));
                 let requests = RequestSink::new(requests, encoding, bytes_limit(limits.max_request_bytes));
-                let source = BodySource::new(session, encoding, bytes_limit(limits.max_response_bytes));
+                let max_response_bytes = bytes_limit(limits.max_response_bytes);
+                let source = BodySource::new(session, encoding, max_response_bytes, self.recording);
                 let status = server::RESPONSE_HTTP_STATUS;
                 runtime::duplex_response(status, headers, source, requests, self.request)
             }
@@ -42,34 +43,49 @@ impl Call<'_> {
     }
 
     /// Opens a bidirectional stream whose frames travel on a WebSocket.
-    pub(crate) async fn run_on_socket(self) -> JsValue {
-        let encoding = Encoding::Binary;
-        let opened = match self.environment.settings() {
-            Ok(settings) => {
-                let configuration = Rc::clone(&settings.backend);
-                let opened = self.open_duplex(None, &configuration).await;
-                opened.map(|opened| (opened, configuration.limits))
-            }
-            Err(_) => Err(Status::unavailable(
-                "the deployment's configuration cannot be used",
-            )),
-        };
-        match opened {
-            Ok(((session, requests), limits)) => {
-                let headers = flatten(socket_headers(session.router_instance()));
+    pub(crate) async fn run_on_socket(self, configuration: Rc<Configuration>) -> JsValue {
+        let limits = configuration.limits;
+        match self.open_duplex(None, &configuration).await {
+            Ok((session, requests)) => {
+                let headers = flatten(self.socket_headers(session.router_instance()));
+                let encoding = Encoding::Binary;
                 let requests = RequestSink::new(requests, encoding, bytes_limit(limits.max_request_bytes));
-                let source = BodySource::frame_by_frame(session, bytes_limit(limits.max_response_bytes));
+                let max_response_bytes = bytes_limit(limits.max_response_bytes);
+                let source = BodySource::frame_by_frame(session, max_response_bytes, self.recording);
                 runtime::stream_socket(headers, source, requests)
             }
-            Err(status) => {
-                let trailers = Uint8Array::from(server::error_response(encoding, &status).as_ref());
-                runtime::refuse_socket(
-                    flatten(socket_headers(None)),
-                    trailers,
-                    status.code.number().into(),
-                )
-            }
+            Err(status) => self.refuse_socket(&status),
         }
+    }
+
+    /// Accepts a WebSocket only to say why there is no stream: a page is not told why one was not accepted.
+    pub(crate) fn refuse_socket(self, status: &Status) -> JsValue {
+        self.recording.ended(status.code);
+        let trailers = server::error_response(Encoding::Binary, status);
+        self.recording.sent(trailers.len());
+        runtime::refuse_socket(
+            flatten(self.socket_headers(None)),
+            Uint8Array::from(trailers.as_ref()),
+            status.code.number().into(),
+        )
+    }
+
+    /// The headers of an answer that is a WebSocket. A browser that offered subprotocols must be told which of them it is.
+    fn socket_headers(
+        &self,
+        router_instance: Option<&str>,
+    ) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + use<> {
+        let instance =
+            router_instance.map(|instance| (ROUTER_INSTANCE_HEADER, Cow::Owned(instance.to_owned())));
+        let request_id = Cow::Owned(self.recording.request_id().to_owned());
+        let offered = self.request.headers().get("sec-websocket-protocol");
+        let subprotocol = offered
+            .and_then(|offered| bearer::chosen_subprotocol(&offered))
+            .map(|chosen| ("sec-websocket-protocol", Cow::Owned(chosen)));
+        [(REQUEST_ID_HEADER, request_id)]
+            .into_iter()
+            .chain(instance)
+            .chain(subprotocol)
     }
 
     async fn open_duplex(
@@ -85,16 +101,6 @@ impl Call<'_> {
         let backend = Backend::in_isolate(platform, Rc::clone(configuration), isolate(configuration));
         within(deadline_ms, backend.duplex(self.path, &context)).await
     }
-}
-
-/// The headers of an answer that is a WebSocket.
-pub(crate) fn socket_headers(
-    router_instance: Option<&str>,
-) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + use<> {
-    let instance = router_instance.map(|instance| (ROUTER_INSTANCE_HEADER, Cow::Owned(instance.to_owned())));
-    [(REQUEST_ID_HEADER, Cow::Owned(runtime::random_uuid()))]
-        .into_iter()
-        .chain(instance)
 }
 
 /// Whether an `upgrade` header asks for a WebSocket.

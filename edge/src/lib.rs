@@ -6,6 +6,7 @@
 //! - [`duplex`]: a stream whose client sends as well, and [`requests`] what that is;
 //! - [`object`]: one Durable Object, whatever its role;
 //! - [`platform`]: what `topiclog` needs of the machine, on [`sql`], [`timer`] and [`upstream`]; [`packed`] is how rows cross;
+//! - [`admission`]: whether a request is admitted; [`recording`]: what is recorded of it; [`metrics`]: what an operator reads;
 //! - [`chains`]: nodes of EVM chains;
 //! - [`environment`]: the Worker's variables and bindings;
 //! - [`runtime`]: every function of JavaScript this crate calls;
@@ -13,15 +14,18 @@
 //!
 //! A panic anywhere loses the WebAssembly instance; `edge/js/instance.js` replaces it and fails what was going on.
 
+mod admission;
 mod body;
 mod chains;
 mod duplex;
 mod environment;
 #[cfg(feature = "test-panics")]
 mod failure;
+mod metrics;
 mod object;
 mod packed;
 mod platform;
+mod recording;
 mod requests;
 mod runtime;
 mod sql;

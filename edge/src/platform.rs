@@ -13,6 +13,7 @@ use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
 
 use crate::{
+    admission,
     environment::{Environment, to_name},
     runtime::{self, InvocationContext, ObjectContext, describe},
     sql::Database,
@@ -149,6 +150,16 @@ impl WorkerPlatform {
 impl Platform for WorkerPlatform {
     type Passed = PassedResponse;
     type Upstream = Upstream;
+
+    async fn is_ready(&self) -> bool {
+        let Ok(settings) = self.environment.settings() else {
+            return false;
+        };
+        match &settings.credentials {
+            Some(credentials) => admission::is_ready(credentials, &self.invocation).await,
+            None => true,
+        }
+    }
 
     fn now_ns(&self) -> u64 {
         runtime::now_ns()

@@ -81,6 +81,9 @@ extern "C" {
     /// The text of a number or a boolean.
     #[wasm_bindgen(js_name = String)]
     pub(crate) fn to_text(value: &JsValue) -> String;
+
+    #[wasm_bindgen(js_namespace = console, js_name = log)]
+    pub(crate) fn log_line(line: &str);
 }
 
 #[wasm_bindgen(raw_module = "./http.js")]
@@ -122,6 +125,22 @@ extern "C" {
     /// A response that is a WebSocket, told a status and closed.
     #[wasm_bindgen(js_name = refuseSocket)]
     pub(crate) fn refuse_socket(headers: Vec<String>, trailers: Uint8Array, status: u32) -> JsValue;
+}
+
+#[wasm_bindgen(raw_module = "./credentials.js")]
+extern "C" {
+    /// Fetches a key set, with the outcomes of [`post_json`].
+    #[wasm_bindgen(js_name = fetchKeySet)]
+    pub(crate) fn fetch_key_set(url: &str, max_bytes: f64, deadline_ms: u32) -> Promise;
+
+    /// Resolves with whether `key`, a JSON Web Key as text or the bytes of a SubjectPublicKeyInfo, has signed.
+    #[wasm_bindgen(js_name = verifySignature)]
+    pub(crate) fn verify_signature(
+        algorithm: &str,
+        key: &JsValue,
+        signed: &Uint8Array,
+        signature: &Uint8Array,
+    ) -> Promise;
 }
 
 #[wasm_bindgen(raw_module = "./sql.js")]

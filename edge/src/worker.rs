@@ -3,12 +3,15 @@
 use std::{borrow::Cow, cell::OnceCell, rc::Rc, time::Duration};
 
 use bytes::Bytes;
+use conclave_configuration::Settings;
+use conclave_credentials::{Admission, public_path};
 use conclave_grpc_web::{
-    Encoding, Status,
+    Code, Encoding, Status,
     cors::{self, EXPECTED_ROUTER_INSTANCE_HEADER, REQUEST_ID_HEADER, ROUTER_INSTANCE_HEADER},
     server::{self, Accepted, Refusal, RequestHead, UnaryRequest},
 };
-use conclave_proto::RpcKind;
+use conclave_proto::{Rpc as _, RpcKind, xmtp::backend::v1::configuration_service::GetConfiguration};
+use conclave_telemetry::Route;
 use conclave_topiclog::{Backend, CallContext, Configuration, Isolate, Reply};
 use futures_util::{
     FutureExt as _,
@@ -20,11 +23,14 @@ use wasm_bindgen::{JsCast as _, JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
 use crate::{
+    admission::{self, Refusal as CredentialRefusal},
     body::BodySource,
     chains,
-    duplex::{is_upgrade, socket_headers},
+    duplex::is_upgrade,
     environment::Environment,
+    metrics,
     platform::{PassedResponse, WorkerPlatform},
+    recording::Recording,
     runtime::{self, InvocationContext, Request, describe, log_error},
     timer,
 };
@@ -58,14 +64,21 @@ async fn answer(request: &Request, environment: Environment, invocation: Invocat
             None,
         );
     }
-    if !is_rpc_path(path) {
+    if path == metrics::PATH {
+        return metrics::answer(request, &environment, &invocation).await;
+    }
+    let is_file = !is_rpc_path(path) && matches!(method.as_str(), "GET" | "HEAD");
+    if is_file {
         return serve_file(request, &environment).await;
     }
+    let settings = environment.settings().ok();
+    let route = Route::of(Backend::<WorkerPlatform>::served_path(path));
     let call = Call {
         request,
         environment,
         invocation,
         path,
+        recording: Recording::begin(route, &request.headers(), settings),
     };
     call.answer(&method).await
 }
@@ -93,30 +106,21 @@ fn is_rpc_path(path: &str) -> bool {
     service.contains('.') && service.split('.').all(is_word) && is_word(method)
 }
 
-/// The site, where there is one.
+/// The site, where there is one. Everybody may read it.
 async fn serve_file(request: &Request, environment: &Environment) -> JsValue {
-    let is_read = matches!(request.method().as_str(), "GET" | "HEAD");
-    match environment.assets() {
-        Some(assets) if is_read => match JsFuture::from(assets.fetch(request)).await {
-            Ok(response) => response,
-            Err(error) => {
-                log_error(&format!("the static files cannot be read: {}", describe(&error)));
-                whole(502, NO_HEADERS, None)
-            }
-        },
-        _ => {
-            drain(request).await;
-            whole(404, NO_HEADERS, None)
+    let Some(assets) = environment.assets() else {
+        return whole(404, NO_HEADERS, None);
+    };
+    match JsFuture::from(assets.fetch(request)).await {
+        Ok(response) => response,
+        Err(error) => {
+            log_error(&format!("the static files cannot be read: {}", describe(&error)));
+            whole(502, NO_HEADERS, None)
         }
     }
 }
 
-const NO_HEADERS: [(&str, &str); 0] = [];
-
-async fn drain(request: &Request) {
-    // What comes of it does not matter: the client is answered either way.
-    let _body = read(request, KEEP_NOTHING).await;
-}
+pub(crate) const NO_HEADERS: [(&str, &str); 0] = [];
 
 async fn read(request: &Request, keep_bytes: usize) -> Result<Vec<u8>, JsValue> {
     #[allow(clippy::cast_precision_loss, reason = "a limit of a few MiB")]
@@ -131,7 +135,7 @@ fn body_bytes_max(max_request_bytes: usize) -> usize {
     base64 + FRAMING_BYTES
 }
 
-fn whole<'a, N: AsRef<str> + 'a, V: AsRef<str> + 'a>(
+pub(crate) fn whole<'a, N: AsRef<str> + 'a, V: AsRef<str> + 'a>(
     status: u16,
     headers: impl IntoIterator<Item = (N, V)>,
     body: Option<&Bytes>,
@@ -140,28 +144,31 @@ fn whole<'a, N: AsRef<str> + 'a, V: AsRef<str> + 'a>(
     runtime::whole_response(status, flatten(headers), body)
 }
 
-pub(crate) fn flatten<N: AsRef<str>, V: AsRef<str>>(headers: impl IntoIterator<Item = (N, V)>) -> Vec<String> {
+pub(crate) fn flatten<N: AsRef<str>, V: AsRef<str>>(
+    headers: impl IntoIterator<Item = (N, V)>,
+) -> Vec<String> {
     headers
         .into_iter()
         .flat_map(|(name, value)| [name.as_ref().to_owned(), value.as_ref().to_owned()])
         .collect()
 }
 
-/// A request to a path that is an RPC's.
+fn unusable() -> Status {
+    Status::unavailable("the deployment's configuration cannot be used")
+}
+
+/// A request that is to be answered as a call, even if nobody serves its path.
 pub(crate) struct Call<'a> {
     pub(crate) request: &'a Request,
     pub(crate) environment: Environment,
     pub(crate) invocation: InvocationContext,
     pub(crate) path: &'a str,
+    pub(crate) recording: Recording,
 }
 
 impl Call<'_> {
     async fn answer(self, method: &str) -> JsValue {
         let headers = self.request.headers();
-        let is_bidirectional = self.is_bidirectional();
-        if is_bidirectional && is_upgrade(headers.get("upgrade").as_deref()) {
-            return self.run_on_socket().await;
-        }
         let content_type = headers.get("content-type");
         let grpc_encoding = headers.get("grpc-encoding");
         let grpc_timeout = headers.get("grpc-timeout");
@@ -171,66 +178,138 @@ impl Call<'_> {
             grpc_encoding: grpc_encoding.as_deref(),
             grpc_timeout: grpc_timeout.as_deref(),
         };
-        match head.check() {
-            Err(Refusal::Http { status }) => {
-                self.drain_unless_open().await;
-                whole(status, cors::RESPONSE_HEADERS, None)
+        let checked = head.check();
+        let is_socket = self.is_bidirectional() && is_upgrade(headers.get("upgrade").as_deref());
+        let settings = self.environment.settings();
+        if let Ok(settings) = &settings
+            && let Err(refusal) = self.admit(settings).await
+        {
+            if is_socket {
+                return self.refuse_socket(&refusal.status());
             }
+            return self
+                .refuse_credential(checked.map(|accepted| accepted.encoding), refusal)
+                .await;
+        }
+        if is_socket {
+            return match settings {
+                Ok(settings) => self.run_on_socket(Rc::clone(&settings.backend)).await,
+                Err(_) => self.refuse_socket(&unusable()),
+            };
+        }
+        match checked {
+            Err(Refusal::Http { .. }) if !is_rpc_path(self.path) => self.refuse_http(404, NO_HEADERS).await,
+            Err(Refusal::Http { status }) => self.refuse_http(status, cors::RESPONSE_HEADERS).await,
             Err(Refusal::Call { encoding, status }) => self.refuse(encoding, &status).await,
-            Ok(accepted) => match self.environment.settings() {
-                Ok(settings) if is_bidirectional => {
+            Ok(accepted) => match settings {
+                Ok(settings) if self.is_bidirectional() => {
                     self.run_duplex(accepted, Rc::clone(&settings.backend)).await
                 }
-                Ok(settings) => self.run(accepted, Rc::clone(&settings.backend)).await,
-                Err(_) => {
-                    let status = Status::unavailable("the deployment's configuration cannot be used");
-                    self.refuse(accepted.encoding, &status).await
-                }
+                Ok(settings) => self.run(accepted, &settings).await,
+                Err(_) => self.refuse(accepted.encoding, &unusable()).await,
             },
         }
     }
 
-    /// Reads the request to its end, unless it is one that may have none before its answer.
-    async fn drain_unless_open(&self) {
-        if !self.is_bidirectional() {
-            drain(self.request).await;
+    /// Asks for the credential that the path needs, before anything else of the request matters (AUTH-001).
+    async fn admit(&self, settings: &Settings) -> Result<(), CredentialRefusal> {
+        let Some(credentials) = &settings.credentials else {
+            return Ok(());
+        };
+        if public_path::is_public(self.path) {
+            return Ok(());
+        }
+        let credential = admission::credential_of(&self.request.headers());
+        match admission::admit(credentials, credential.as_deref(), &self.invocation).await {
+            Ok(Admission::ApiKey(name)) => self.recording.admitted(name),
+            Ok(Admission::Token) => {}
+            Err(refusal) => {
+                if let CredentialRefusal::Rejected(rejection) = refusal {
+                    self.recording.rejected(rejection.reason());
+                }
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    async fn refuse_credential(
+        self,
+        encoding: Result<Encoding, Refusal>,
+        refusal: CredentialRefusal,
+    ) -> JsValue {
+        match encoding {
+            Ok(encoding) | Err(Refusal::Call { encoding, .. }) => {
+                self.refuse(encoding, &refusal.status()).await
+            }
+            Err(Refusal::Http { .. }) => {
+                let challenge = ("www-authenticate", "Bearer");
+                let headers = cors::RESPONSE_HEADERS.into_iter().chain([challenge]);
+                self.refuse_http(refusal.http_status(), headers).await
+            }
         }
     }
 
-    pub(crate) fn is_bidirectional(&self) -> bool {
-        Backend::<WorkerPlatform>::kind(self.path) == Some(RpcKind::BidirectionalStream)
+    async fn refuse_http(
+        self,
+        status: u16,
+        headers: impl IntoIterator<Item = (&'static str, &'static str)>,
+    ) -> JsValue {
+        self.drain().await;
+        self.recording.ended(Code::from_http_status(status));
+        let fixed: Vec<(&str, &str)> = headers.into_iter().collect();
+        let request_id = (REQUEST_ID_HEADER, self.recording.request_id());
+        whole(status, fixed.into_iter().chain([request_id]), None)
     }
 
     /// Reads the request to its end and answers it with an error.
     pub(crate) async fn refuse(self, encoding: Encoding, status: &Status) -> JsValue {
-        self.drain_unless_open().await;
-        respond(encoding, None, &server::error_response(encoding, status))
+        self.drain().await;
+        self.fail(encoding, status)
     }
 
-    async fn run(self, accepted: Accepted, configuration: Rc<Configuration>) -> JsValue {
+    /// Reads the request to its end, unless it is one that may have none before its answer.
+    async fn drain(&self) {
+        if !self.is_bidirectional() {
+            // What comes of it does not matter: the client is answered either way.
+            let _body = read(self.request, KEEP_NOTHING).await;
+        }
+    }
+
+    fn is_bidirectional(&self) -> bool {
+        Backend::<WorkerPlatform>::kind(self.path) == Some(RpcKind::BidirectionalStream)
+    }
+
+    async fn run(self, accepted: Accepted, settings: &Settings) -> JsValue {
         let Accepted { encoding, timeout } = accepted;
+        let configuration = Rc::clone(&settings.backend);
         let max_request_bytes = bytes_limit(configuration.limits.max_request_bytes);
         let max_response_bytes = bytes_limit(configuration.limits.max_response_bytes);
         let body = match read(self.request, body_bytes_max(max_request_bytes)).await {
             Ok(body) => body,
             Err(error) => {
                 let status = Status::cancelled(format!("the request did not arrive: {}", describe(&error)));
-                return respond(encoding, None, &server::error_response(encoding, &status));
+                return self.fail(encoding, &status);
             }
         };
+        self.recording.received(body.len());
         let mut reader = UnaryRequest::new(encoding, max_request_bytes);
         reader.push(&body);
         drop(body);
         let message = match reader.finish() {
             Ok(message) => message,
-            Err(status) => return respond(encoding, None, &server::error_response(encoding, &status)),
+            Err(status) => return self.fail(encoding, &status),
         };
         let context = CallContext {
             deadline_ms: timeout.map(whole_milliseconds),
             expected_router_instance: self.request.headers().get(EXPECTED_ROUTER_INSTANCE_HEADER),
         };
-        let platform = WorkerPlatform::new(self.environment, self.invocation);
-        let backend = Backend::in_isolate(platform, Rc::clone(&configuration), isolate(&configuration));
+        let published = match self.published(settings).await {
+            Ok(published) => published,
+            Err(status) => return self.fail(encoding, &status),
+        };
+        let platform = WorkerPlatform::new(self.environment.clone(), self.invocation.clone());
+        let backend = Backend::in_isolate(platform, published, isolate(&configuration));
         let wire_length = message.len();
         match Backend::<WorkerPlatform>::kind(self.path) {
             Some(RpcKind::ServerStream) => {
@@ -238,21 +317,96 @@ impl Call<'_> {
                 match within(context.deadline_ms, opened).await {
                     Ok(session) => {
                         let instance = session.router_instance().map(str::to_owned);
-                        let headers = call_headers(encoding, instance.as_deref());
-                        let source = BodySource::new(session, encoding, max_response_bytes);
-                        runtime::stream_response(server::RESPONSE_HTTP_STATUS, flatten(headers), source)
+                        let headers = flatten(self.headers(encoding, instance.as_deref()));
+                        let source = BodySource::new(session, encoding, max_response_bytes, self.recording);
+                        runtime::stream_response(server::RESPONSE_HTTP_STATUS, headers, source)
                     }
-                    Err(status) => respond(encoding, None, &server::error_response(encoding, &status)),
+                    Err(status) => self.fail(encoding, &status),
                 }
             }
             _ => {
                 let unary = backend.unary(self.path, message, wire_length, &context).map(Ok);
                 match within(context.deadline_ms, unary).await {
-                    Ok(reply) => respond_unary(encoding, reply, max_response_bytes),
-                    Err(status) => respond(encoding, None, &server::error_response(encoding, &status)),
+                    Ok(reply) => self.respond_unary(encoding, reply, max_response_bytes),
+                    Err(status) => self.fail(encoding, &status),
                 }
             }
         }
+    }
+
+    /// The configuration, with the keys that are published of a key set where that is what is asked for.
+    async fn published(&self, settings: &Settings) -> Result<Rc<Configuration>, Status> {
+        match &settings.credentials {
+            Some(credentials) if self.path == GetConfiguration::PATH => {
+                let keys = admission::published_keys(credentials, &self.invocation).await;
+                let mut published = (*settings.backend).clone();
+                published.auth.keys = keys.ok_or_else(|| CredentialRefusal::NoKeys.status())?;
+                Ok(Rc::new(published))
+            }
+            _ => Ok(Rc::clone(&settings.backend)),
+        }
+    }
+
+    /// The headers of every answer to a call.
+    pub(crate) fn headers(
+        &self,
+        encoding: Encoding,
+        router_instance: Option<&str>,
+    ) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
+        let instance =
+            router_instance.map(|instance| (ROUTER_INSTANCE_HEADER, Cow::Owned(instance.to_owned())));
+        let fixed = server::response_headers(encoding).map(|(name, value)| (name, Cow::Borrowed(value)));
+        let request_id = Cow::Borrowed(self.recording.request_id());
+        fixed
+            .into_iter()
+            .chain([(REQUEST_ID_HEADER, request_id)])
+            .chain(instance)
+    }
+
+    fn respond_unary(
+        &self,
+        encoding: Encoding,
+        reply: Reply<PassedResponse>,
+        max_response_bytes: usize,
+    ) -> JsValue {
+        let instance = reply.router_instance.as_deref();
+        let result = match reply.result {
+            // What the runtime received is put between its frame's ends where it lies.
+            Ok(PassedResponse::Received(response)) if encoding == Encoding::Binary => {
+                let length = response.length() as usize;
+                match server::unary_response_around(length, max_response_bytes) {
+                    Ok((before, after)) => {
+                        self.recording.sent(before.len() + length + after.len());
+                        self.recording.ended(Code::Ok);
+                        let before = Uint8Array::from(before.as_ref());
+                        let after = Uint8Array::from(after.as_ref());
+                        let body = Array::of3(&before, &response, &after);
+                        let headers = flatten(self.headers(encoding, instance));
+                        return runtime::whole_response(server::RESPONSE_HTTP_STATUS, headers, Some(body));
+                    }
+                    Err(error) => Err(error.out_of_range()),
+                }
+            }
+            result => result.map(PassedResponse::into_bytes),
+        };
+        let body = server::unary_response(encoding, &result, max_response_bytes);
+        self.recording
+            .ended(result.map_or_else(|status| status.code, |_| Code::Ok));
+        self.respond(encoding, instance, &body)
+    }
+
+    fn fail(&self, encoding: Encoding, status: &Status) -> JsValue {
+        self.recording.ended(status.code);
+        self.respond(encoding, None, &server::error_response(encoding, status))
+    }
+
+    fn respond(&self, encoding: Encoding, router_instance: Option<&str>, body: &Bytes) -> JsValue {
+        self.recording.sent(body.len());
+        whole(
+            server::RESPONSE_HTTP_STATUS,
+            self.headers(encoding, router_instance),
+            Some(body),
+        )
     }
 }
 
@@ -293,45 +447,6 @@ pub(crate) async fn within<T>(
         Either::Left((result, _)) => result,
         Either::Right(((), _)) => Err(exceeded()),
     }
-}
-
-/// The headers of every answer to a call.
-pub(crate) fn call_headers(
-    encoding: Encoding,
-    router_instance: Option<&str>,
-) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> {
-    let fixed = server::response_headers(encoding).map(|(name, value)| (name, Cow::Borrowed(value)));
-    fixed.into_iter().chain(socket_headers(router_instance))
-}
-
-fn respond_unary(encoding: Encoding, reply: Reply<PassedResponse>, max_response_bytes: usize) -> JsValue {
-    let instance = reply.router_instance.as_deref();
-    let result = match reply.result {
-        // What the runtime received is put between its frame's ends where it lies.
-        Ok(PassedResponse::Received(response)) if encoding == Encoding::Binary => {
-            match server::unary_response_around(response.length() as usize, max_response_bytes) {
-                Ok((before, after)) => {
-                    let before = Uint8Array::from(before.as_ref());
-                    let after = Uint8Array::from(after.as_ref());
-                    let body = Array::of3(&before, &response, &after);
-                    let headers = flatten(call_headers(encoding, instance));
-                    return runtime::whole_response(server::RESPONSE_HTTP_STATUS, headers, Some(body));
-                }
-                Err(error) => Err(error.out_of_range()),
-            }
-        }
-        result => result.map(PassedResponse::into_bytes),
-    };
-    let body = server::unary_response(encoding, &result, max_response_bytes);
-    respond(encoding, instance, &body)
-}
-
-fn respond(encoding: Encoding, router_instance: Option<&str>, body: &Bytes) -> JsValue {
-    whole(
-        server::RESPONSE_HTTP_STATUS,
-        call_headers(encoding, router_instance),
-        Some(body),
-    )
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub mod variables;
 
 use std::rc::Rc;
 
-use conclave_credentials::CredentialConfiguration;
+use conclave_credentials::{CredentialConfiguration, api_key::ApiKeys};
 use conclave_registry::RegistryConfiguration;
 use conclave_topiclog::Configuration;
 use prost::Message as _;
@@ -36,7 +36,30 @@ pub struct Settings {
     pub registry: RegistryConfiguration,
     /// Which credentials callers must present, where any are asked for.
     pub credentials: CredentialConfiguration,
+    /// What the operator looks at.
+    pub operations: Operations,
 }
+
+/// What an operator looks at, and who is one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operations {
+    /// Whether a line is written to the log for each request (OPS-018).
+    pub request_logger: bool,
+    /// What must be presented to read the counters, an API key called [`OPERATOR`]. Nobody reads them without one.
+    pub token: Option<ApiKeys>,
+}
+
+impl Default for Operations {
+    fn default() -> Self {
+        Self {
+            request_logger: true,
+            token: None,
+        }
+    }
+}
+
+/// The name of the operator's token in logs. No API key may have it.
+pub const OPERATOR: &str = "operator";
 
 /// Why a deployment cannot be served as it is configured (CONF-065).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -48,6 +48,19 @@ pub(crate) fn boolean(value: &str) -> Result<bool, String> {
         .map_err(|_| format!("{value:?} is neither true nor false"))
 }
 
+/// The longest word, in bytes.
+const WORD_BYTES_MAX: usize = 64;
+
+/// A word of an operator's own, or nothing.
+pub(crate) fn word(value: &str) -> Result<String, String> {
+    if value.len() > WORD_BYTES_MAX || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!(
+            "is not at most {WORD_BYTES_MAX} visible ASCII characters"
+        ));
+    }
+    Ok(value.to_owned())
+}
+
 /// Names joined by commas, each the name part of some handle; none of them when the value is empty.
 pub(crate) fn names(value: &str) -> Result<Vec<String>, String> {
     let names = value.split(',').map(str::trim).filter(|_| !value.is_empty());

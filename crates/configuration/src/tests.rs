@@ -2,6 +2,7 @@
 
 use conclave_identity::HandlePolicy;
 use conclave_identity::handle::DEFAULT_MIN_NAME_LENGTH;
+use conclave_proto::xmtp::backend::v1::{AuthConfiguration, auth_configuration::SigningKey};
 use conclave_topiclog::Configuration;
 
 use super::*;
@@ -116,6 +117,7 @@ fn a_value_that_is_no_value_is_refused_by_the_name_of_its_variable() {
         ("CONCLAVE_HANDLES_RESERVED_NAMES", "fine,"),
         ("CONCLAVE_MLS_COMMIT_LOG_ENABLED", "yes"),
         ("CONCLAVE_CHAIN_1_RPC_URL", "node.example"),
+        ("CONCLAVE_RESTORED", "in two words"),
         ("CONCLAVE_REGISTRY_SEED", "short"),
         (
             "CONCLAVE_REGISTRY_SEED",
@@ -190,4 +192,76 @@ fn what_would_be_too_long_to_publish_is_refused_as_such() {
     let version = format!("1.0.0-{}", "x".repeat(PUBLISHED_BYTES_MAX));
     let error = read(&[("CONCLAVE_MIN_LIBXMTP_VERSION", &version)]).expect_err("too long");
     assert!(matches!(error, ConfigurationError::TooLarge { bytes } if bytes > PUBLISHED_BYTES_MAX));
+}
+
+const OPERATOR_TOKEN: &str = "an-operators-token-of-32-bytes-and-more";
+const API_KEY: &str = "an-api-key-of-32-bytes-and-more-than-that";
+
+#[test]
+fn an_operators_token_reads_the_counters_and_may_call() {
+    let settings = read(&[
+        ("CONCLAVE_AUTH_ENABLED", "true"),
+        ("CONCLAVE_AUTH_API_KEY_app", API_KEY),
+        ("CONCLAVE_OPERATOR_TOKEN", OPERATOR_TOKEN),
+        ("CONCLAVE_REQUEST_LOGGER", "false"),
+    ])
+    .expect("usable");
+    let credentials = settings.credentials.as_ref().expect("asked for");
+    assert_eq!(credentials.api_keys.name_of(OPERATOR_TOKEN), Some(OPERATOR));
+    let operators = settings.operations.token.as_ref().expect("set");
+    assert_eq!(operators.name_of(OPERATOR_TOKEN), Some(OPERATOR));
+    assert_eq!(
+        operators.name_of(API_KEY),
+        None,
+        "who may call is not an operator for it"
+    );
+    assert!(!settings.operations.request_logger);
+    assert!(!format!("{settings:?}").contains(OPERATOR_TOKEN));
+    assert_eq!(read(&[]).expect("usable").operations, Operations::default());
+}
+
+#[test]
+fn an_operators_token_that_is_weak_or_an_api_key_is_refused_by_the_name_of_its_variable() {
+    let name = "CONCLAVE_OPERATOR_TOKEN";
+    assert_eq!(refused_name(name, "short").as_deref(), Some(name));
+    let twice = read(&[
+        ("CONCLAVE_AUTH_ENABLED", "true"),
+        ("CONCLAVE_AUTH_API_KEY_app", API_KEY),
+        (name, API_KEY),
+    ]);
+    let named = matches!(twice, Err(ConfigurationError::Variable { name: refused, .. }) if refused == name);
+    assert!(named);
+}
+
+// CONF-068
+#[test]
+fn what_is_published_about_credentials_is_what_is_asked_for_and_no_key() {
+    assert_eq!(
+        read(&[]).expect("usable").backend.to_wire().auth,
+        Some(AuthConfiguration::default())
+    );
+    let key = "MCowBQYDK2VwAyEA0jyI/PoJlfir8J87CZaD9Ia+sIuKTaESt/DzBFc7IWk=";
+    let pem = format!("-----BEGIN PUBLIC KEY-----{key}-----END PUBLIC KEY-----");
+    let keys = format!(r#"[{{"kid":"one","alg":"EdDSA","public_key":"{pem}"}}]"#);
+    let settings = read(&[
+        ("CONCLAVE_AUTH_ENABLED", "true"),
+        ("CONCLAVE_AUTH_KEYS", &keys),
+        ("CONCLAVE_AUTH_AUDIENCES", "a,b"),
+        ("CONCLAVE_AUTH_ISSUERS", "c"),
+        ("CONCLAVE_AUTH_REQUIRED_SCOPES", "d"),
+        ("CONCLAVE_AUTH_API_KEY_app", API_KEY),
+    ])
+    .expect("usable");
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let expected = AuthConfiguration {
+        enabled: true,
+        keys: vec![SigningKey {
+            kid: "one".to_owned(),
+            alg: "EdDSA".to_owned(),
+        }],
+        audiences: texts(&["a", "b"]),
+        issuers: texts(&["c"]),
+        required_scopes: texts(&["d"]),
+    };
+    assert_eq!(settings.backend.to_wire().auth, Some(expected));
 }

@@ -2,20 +2,26 @@
 
 use std::rc::Rc;
 
-use conclave_credentials::{Credentials, configuration as credentials};
+use conclave_credentials::{
+    Credentials,
+    api_key::ApiKeys,
+    configuration::{self as credentials, SigningKeys},
+    key_set::KeySet,
+};
 use conclave_envelope::Limits;
 use conclave_harness::base64url;
 use conclave_identity::{
     HandlePolicy,
     handle::{DEFAULT_MIN_NAME_LENGTH, DEFAULT_RESERVED_NAMES, MAX_NAME_LENGTH},
 };
+use conclave_proto::xmtp::backend::v1::{AuthConfiguration, auth_configuration::SigningKey};
 use conclave_registry::{AdmissionToken, RegistryConfiguration};
 use conclave_topiclog::{
     Configuration, chain_routes::ChainRoutes, configuration::KEEPALIVE_INTERVAL_MS_MIN,
     routing::SHARD_COUNT_MAX,
 };
 
-use crate::{ConfigurationError, PREFIX, Settings, Value, parse};
+use crate::{ConfigurationError, OPERATOR, Operations, PREFIX, Settings, Value, parse};
 
 /// The most members and installations a client can be advised of.
 const MLS_ADVICE_MAX: u32 = 65_535;
@@ -26,11 +32,14 @@ const IDENTIFIER: &str = "IDENTIFIER";
 /// Longer than the silence that a Ping breaks, or a stream would end before its second one.
 const MAX_PONG_WAIT_MS: &str = "MAX_PONG_WAIT_MS";
 
+/// What must be presented to read the counters. A secret.
+const OPERATOR_TOKEN: &str = "OPERATOR_TOKEN";
+
 /// What a variable does with its value; the error says what is wrong with that.
 type Set = fn(&mut Draft, &str) -> Result<(), String>;
 
 /// The variables with a name of their own, without [`PREFIX`].
-const NAMED: [(&str, Set); 15] = [
+const NAMED: [(&str, Set); 18] = [
     (IDENTIFIER, |draft, value| {
         draft.is_named = true;
         set(&mut draft.backend.identifier, parse::identifier(value))
@@ -100,6 +109,18 @@ const NAMED: [(&str, Set); 15] = [
             .map_err(|error| error.to_string());
         set(&mut draft.registry.admission_token, token)
     }),
+    ("RESTORED", |draft, value| {
+        set(&mut draft.backend.restored, parse::word(value))
+    }),
+    ("REQUEST_LOGGER", |draft, value| {
+        set(&mut draft.operations.request_logger, parse::boolean(value))
+    }),
+    (OPERATOR_TOKEN, |draft, value| {
+        let mut token = ApiKeys::default();
+        let added = token.add(OPERATOR, value).map_err(|error| error.to_string());
+        draft.operator_token = Some(value.to_owned());
+        set(&mut draft.operations.token, added.map(|()| Some(token)))
+    }),
 ];
 
 fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
@@ -135,6 +156,8 @@ pub(crate) struct Draft {
     registry: RegistryConfiguration,
     /// Those about credentials, which mean something together only.
     credentials: Vec<(String, String)>,
+    operations: Operations,
+    operator_token: Option<String>,
     min_name_length: u32,
     reserved_names: Vec<String>,
 }
@@ -146,6 +169,8 @@ impl Default for Draft {
             backend: Configuration::default(),
             registry: RegistryConfiguration::default(),
             credentials: Vec::new(),
+            operations: Operations::default(),
+            operator_token: None,
             min_name_length: DEFAULT_MIN_NAME_LENGTH,
             reserved_names: DEFAULT_RESERVED_NAMES.map(str::to_owned).to_vec(),
         }
@@ -209,14 +234,51 @@ impl Draft {
             });
         }
         let credentials = Credentials::from_variables(self.credentials);
-        let credentials = credentials.map_err(|error| ConfigurationError::Variable {
+        let mut credentials = credentials.map_err(|error| ConfigurationError::Variable {
             name: error.key,
             reason: error.reason,
         })?;
+        if let Some(credentials) = &mut credentials {
+            self.backend.auth = published(credentials);
+            // Who operates the deployment may also call it.
+            if let Some(token) = &self.operator_token {
+                let added = credentials.api_keys.add(OPERATOR, token);
+                added.map_err(|error| ConfigurationError::Variable {
+                    name: format!("{PREFIX}{OPERATOR_TOKEN}"),
+                    reason: error.to_string(),
+                })?;
+            }
+        }
         Ok(Settings {
             backend: Rc::new(self.backend),
             registry: self.registry,
             credentials,
+            operations: self.operations,
         })
     }
+}
+
+/// What is published about credentials (CONF-068). The keys of a key set that is fetched come later.
+fn published(credentials: &Credentials) -> AuthConfiguration {
+    let expectations = &credentials.expectations;
+    AuthConfiguration {
+        enabled: true,
+        keys: match &credentials.signing_keys {
+            SigningKeys::Inline(keys) => published_keys(keys),
+            SigningKeys::None | SigningKeys::Fetched { .. } => Vec::new(),
+        },
+        audiences: expectations.audiences.clone(),
+        issuers: expectations.issuers.clone(),
+        required_scopes: expectations.required_scopes.clone(),
+    }
+}
+
+/// What is published of keys that sign tokens: never the keys themselves (CONF-011).
+#[must_use]
+pub fn published_keys(keys: &KeySet) -> Vec<SigningKey> {
+    let published = keys.keys().iter().map(|key| SigningKey {
+        kid: key.kid.clone().unwrap_or_default(),
+        alg: key.algorithm.name().to_owned(),
+    });
+    published.collect()
 }

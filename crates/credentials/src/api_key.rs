@@ -36,8 +36,8 @@ pub enum ApiKeyError {
         /// Where it stands, from the start of the value.
         offset: usize,
     },
-    /// Two keys have one value, so that the name of the caller would be arbitrary.
-    #[error("another API key has the same value")]
+    /// Two keys have one value or one name, so that who calls would be arbitrary.
+    #[error("another API key has the same name or value")]
     Repeated,
     /// There are too many keys to compare each request with all of them.
     #[error("there are more than {API_KEY_COUNT_MAX} API keys")]
@@ -72,7 +72,7 @@ impl ApiKeys {
         check_name(name)?;
         check_value(value)?;
         let hash = hash(value);
-        if self.0.iter().any(|key| key.hash == hash) {
+        if self.0.iter().any(|key| key.hash == hash || key.name == name) {
             return Err(ApiKeyError::Repeated);
         }
         if self.0.len() == API_KEY_COUNT_MAX {
@@ -89,6 +89,11 @@ impl ApiKeys {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The names of the keys.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|key| key.name.as_str())
     }
 
     /// The name of the key with this value. Takes as long for every token of one length: all keys are compared to the end.
@@ -202,6 +207,7 @@ mod tests {
             assert_eq!(refused, Err(ApiKeyError::Character { offset: 40 }));
         }
         assert_eq!(keys.add("c", VALUE), Err(ApiKeyError::Repeated));
+        assert_eq!(keys.add("a", &format!("{VALUE}0")), Err(ApiKeyError::Repeated));
         assert!(!format!("{keys:?}").contains(VALUE));
     }
 

@@ -44,6 +44,20 @@ pub fn header_of_subprotocols(offered: &str) -> Option<String> {
     Some(format!("Bearer {token}"))
 }
 
+/// The subprotocol a WebSocket is accepted with, of those its client offers: the first that carries no token, which nothing
+/// repeats, or that one where there is no other, since a browser closes what is accepted without any.
+#[must_use]
+pub fn chosen_subprotocol(offered: &str) -> Option<String> {
+    let mut protocols = offered
+        .split(',')
+        .map(str::trim)
+        .filter(|protocol| !protocol.is_empty());
+    let without_token = protocols
+        .clone()
+        .find(|protocol| !protocol.starts_with(SUBPROTOCOL_PREFIX));
+    without_token.or_else(|| protocols.next()).map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +99,20 @@ mod tests {
         assert_eq!(from_header(Some(&header)), Ok(token));
         assert_eq!(header_of_subprotocols("grpc-web"), None);
         assert_eq!(header_of_subprotocols(""), None);
+    }
+
+    #[test]
+    fn a_websocket_is_accepted_with_a_subprotocol_that_was_offered() {
+        assert_eq!(
+            chosen_subprotocol("conclave.bearer.eA, grpc-web").as_deref(),
+            Some("grpc-web")
+        );
+        assert_eq!(chosen_subprotocol("grpc-web,other").as_deref(), Some("grpc-web"));
+        assert_eq!(
+            chosen_subprotocol("conclave.bearer.eA").as_deref(),
+            Some("conclave.bearer.eA")
+        );
+        assert_eq!(chosen_subprotocol(" , "), None);
     }
 
     #[test]

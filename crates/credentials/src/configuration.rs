@@ -1,7 +1,7 @@
 //! What an operator sets about credentials, checked as a whole (AUTH-003, AUTH-029 to AUTH-034, CONF-005, CONF-066).
 //! Depends on the parts of this crate.
 
-use std::fmt;
+use std::{fmt, rc::Rc};
 
 use crate::{
     api_key::ApiKeys,
@@ -146,7 +146,7 @@ pub enum SigningKeys {
     /// None: only API keys are admitted.
     None,
     /// Those of the configuration.
-    Inline(KeySet),
+    Inline(Rc<KeySet>),
     /// Those of a key set that is fetched.
     Fetched {
         /// From where.
@@ -273,7 +273,7 @@ impl Parts {
                 ));
             }
             (Some(url), None) => SigningKeys::Fetched { url, timing },
-            (None, Some(keys)) => SigningKeys::Inline(keys),
+            (None, Some(keys)) => SigningKeys::Inline(Rc::new(keys)),
             (None, None) if self.api_keys.is_empty() => {
                 return Err(error(
                     ENABLED,

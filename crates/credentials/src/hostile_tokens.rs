@@ -1,6 +1,8 @@
 //! Tokens that were made to be let in, against the whole way from the header to the admission. The signatures stand in
 //! for real ones: hashes of what is signed and a secret of the key that was selected.
 
+use std::rc::Rc;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
@@ -42,7 +44,7 @@ fn credentials() -> Credentials {
     api_keys.add("ops", API_KEY).expect("a key");
     Credentials {
         api_keys,
-        signing_keys: SigningKeys::Inline(keys()),
+        signing_keys: SigningKeys::Inline(Rc::new(keys())),
         expectations: Expectations {
             audiences: vec!["other".to_owned(), "backend".to_owned()],
             issuers: vec!["issuer".to_owned()],

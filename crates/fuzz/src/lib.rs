@@ -29,6 +29,7 @@ targets![
     admit_identity_update,
     agent_artifacts,
     conversation_values,
+    credentials,
     grpc_web_request,
     grpc_web_response,
     identity_texts,

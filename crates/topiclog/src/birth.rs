@@ -1,4 +1,5 @@
-//! What a deployment may never change: its identifier, its shard count, its slot table and its Router instance.
+//! What a deployment may never change: its identifier, its shard count, its slot table; and its Router instance, which
+//! changes when storage is put back to an earlier state.
 //!
 //! The record is made once and decided at shard 0, which every deployment has whatever its shard count. The Sequencer
 //! proposes one to shard 0 and keeps what shard 0 answers; every other shard keeps what the Sequencer answers. So a
@@ -13,6 +14,7 @@ use conclave_grpc_web::Status;
 use conclave_proto::conclave::internal::v1::{BirthRecord, BirthRequest, BirthResponse};
 use conclave_sql::{Sql, SqlError};
 use prost::Message as _;
+use sha2::{Digest as _, Sha256};
 
 use crate::{
     Configuration, answer,
@@ -47,18 +49,23 @@ pub(crate) struct Birth<P> {
     platform: P,
     configuration: Rc<Configuration>,
     role: Role,
+    /// As it is stored, and as others are told.
     record: RefCell<Option<Rc<BirthRecord>>>,
+    /// As it holds now: with the Router instance of the last restore.
+    current: RefCell<Option<Rc<BirthRecord>>>,
 }
 
 impl<P: ObjectPlatform> Birth<P> {
     /// Reads what the object already knows.
     pub(crate) fn open(platform: P, configuration: Rc<Configuration>, role: Role) -> Result<Self, SqlError> {
         let record = load(platform.sql())?.map(Rc::new);
+        let current = record.as_ref().map(|record| restored(record, &configuration));
         Ok(Self {
             platform,
             configuration,
             role,
             record: RefCell::new(record),
+            current: RefCell::new(current),
         })
     }
 
@@ -78,7 +85,7 @@ impl<P: ObjectPlatform> Birth<P> {
 
     /// What is known without asking anyone.
     pub(crate) fn known(&self) -> Option<Rc<BirthRecord>> {
-        self.record.borrow().clone()
+        self.current.borrow().clone()
     }
 
     /// The Router instance, if one is known.
@@ -92,17 +99,17 @@ impl<P: ObjectPlatform> Birth<P> {
             .ok()
             .and_then(|request| request.proposed)
             .ok_or_else(|| Status::internal("a question about birth does not decode"))?;
-        let record = match (self.role, self.known()) {
-            (_, Some(known)) => known,
+        match (self.role, self.known()) {
+            (_, Some(_)) => {}
             // Shard 0 decides: the first proposal it hears becomes the record, if it is of its own configuration.
             (Role::Shard(0), None) => {
                 check(&proposed, &self.configuration)?;
-                self.keep(proposed)?
+                self.keep(proposed)?;
             }
-            (_, None) => self.ensure().await?,
-        };
+            (_, None) => drop(self.ensure().await?),
+        }
         Ok(BirthResponse {
-            record: Some((*record).clone()),
+            record: self.record.borrow().as_deref().cloned(),
         })
     }
 
@@ -124,16 +131,16 @@ impl<P: ObjectPlatform> Birth<P> {
 
     /// Keeps a record that is of this configuration; one that came in the meantime goes before it.
     fn keep(&self, record: BirthRecord) -> Result<Rc<BirthRecord>, Status> {
-        let record = match self.known() {
-            Some(known) => known,
-            None => Rc::new(record),
-        };
-        check(&record, &self.configuration)?;
-        if self.known().is_none() {
-            store(self.platform.sql(), &record).map_err(|error| status::from_sql_error(&error))?;
-            *self.record.borrow_mut() = Some(Rc::clone(&record));
+        if let Some(known) = self.known() {
+            return check(&known, &self.configuration).map(|()| known);
         }
-        Ok(record)
+        let record = Rc::new(record);
+        check(&record, &self.configuration)?;
+        store(self.platform.sql(), &record).map_err(|error| status::from_sql_error(&error))?;
+        let current = restored(&record, &self.configuration);
+        self.record.replace(Some(record));
+        self.current.replace(Some(Rc::clone(&current)));
+        Ok(current)
     }
 }
 
@@ -150,7 +157,28 @@ fn propose(platform: &impl Platform, configuration: &Configuration) -> BirthReco
 fn mint_router_instance(platform: &impl Platform) -> String {
     let mut bytes = [0; ROUTER_INSTANCE_BYTES];
     platform.random(&mut bytes);
+    to_router_instance(&bytes)
+}
+
+fn to_router_instance(bytes: &[u8]) -> String {
     format!("{ROUTER_INSTANCE_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// The record as it holds since storage was put back to an earlier state: everything but the Router instance is that of the
+/// birth. Clients that saw what is gone now hold another instance, and notice. Every object comes to the same one by itself.
+fn restored(record: &Rc<BirthRecord>, configuration: &Configuration) -> Rc<BirthRecord> {
+    if configuration.restored.is_empty() {
+        return Rc::clone(record);
+    }
+    let hash = Sha256::new()
+        .chain_update(&record.router_instance)
+        .chain_update([0])
+        .chain_update(&configuration.restored)
+        .finalize();
+    Rc::new(BirthRecord {
+        router_instance: to_router_instance(&hash[..ROUTER_INSTANCE_BYTES]),
+        ..(**record).clone()
+    })
 }
 
 /// Refuses a configuration that is not the one of the birth, naming both values.
@@ -195,4 +223,36 @@ fn store(sql: &impl Sql, record: &BirthRecord) -> Result<(), SqlError> {
         "INSERT INTO birth (id, record) VALUES (1, ?)",
         &[record.encode_to_vec().into()],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance_after(restored_as: &str) -> String {
+        let record = Rc::new(BirthRecord {
+            router_instance: "rti_AAAAAAAAAAAAAAAAAAAAAA".to_owned(),
+            shard_count: 4,
+            ..BirthRecord::default()
+        });
+        let configuration = Configuration {
+            restored: restored_as.to_owned(),
+            ..Configuration::default()
+        };
+        let current = restored(&record, &configuration);
+        assert_eq!(current.shard_count, 4);
+        current.router_instance.clone()
+    }
+
+    #[test]
+    fn each_restore_has_a_router_instance_of_its_own_and_always_the_same() {
+        let born = instance_after("");
+        assert_eq!(born, "rti_AAAAAAAAAAAAAAAAAAAAAA");
+        let instances = [born, instance_after("1"), instance_after("2")];
+        for (at, instance) in instances.iter().enumerate() {
+            assert_eq!(instance.len(), instances[0].len());
+            assert!(!instances[..at].contains(instance));
+        }
+        assert_eq!(instance_after("1"), instances[1]);
+    }
 }

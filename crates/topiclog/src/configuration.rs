@@ -46,6 +46,10 @@ pub struct Configuration {
     pub chains: ChainRoutes,
     /// What clients are advised of; the backend does not enforce it.
     pub mls: MlsAdvice,
+    /// The name of the last time storage was put back to an earlier state, or empty. Each has a Router instance of its own.
+    pub restored: String,
+    /// What is published about credentials. They are checked before a request gets here (CONF-068).
+    pub auth: wire::AuthConfiguration,
 }
 
 /// The shapes of groups that clients are advised to keep to (CONF section 2.4).
@@ -83,6 +87,8 @@ impl Default for Configuration {
             min_libxmtp_version: String::new(),
             chains: ChainRoutes::default(),
             mls: MlsAdvice::default(),
+            restored: String::new(),
+            auth: wire::AuthConfiguration::default(),
         }
     }
 }
@@ -95,7 +101,7 @@ impl Configuration {
             identifier: self.identifier.clone(),
             server_version: crate::SERVER_VERSION.to_owned(),
             min_libxmtp_version: self.min_libxmtp_version.clone(),
-            auth: Some(wire::AuthConfiguration::default()),
+            auth: Some(self.auth.clone()),
             retention: Some(self.retention.to_wire()),
             limits: Some(self.limits.to_wire()),
             mls: Some(wire::MlsConfiguration {

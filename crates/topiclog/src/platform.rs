@@ -50,6 +50,12 @@ pub trait Platform: Clone + 'static {
     /// An open message stream to a shard.
     type Upstream: Upstream;
 
+    /// Whether the machine has what requests need beside the objects, such as keys that credentials are checked with
+    /// (OPS-005). Only health asks.
+    async fn is_ready(&self) -> bool {
+        true
+    }
+
     /// Nanoseconds since the Unix epoch. May jump in both directions.
     fn now_ns(&self) -> u64;
 

@@ -17,8 +17,9 @@ use crate::{progress, stamp::Stamp, workspace::Workspace};
 const TEST_FEATURE: &str = "test-panics";
 
 /// The hand-written JavaScript, below `edge/js`. The first is the entry.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
     "entry.js",
+    "credentials.js",
     "instance.js",
     "object.js",
     "http.js",

@@ -1,5 +1,5 @@
-//! The health protocol. A deployment is healthy when the object that plays the Sequencer answers: its storage is there,
-//! its schema is current and its birth fits the configuration. Every service shares that one status (OPS-004).
+//! The health protocol. A deployment is healthy when its platform lacks nothing and the object that plays the Sequencer
+//! answers: its storage is there, its schema is current and its birth fits the configuration. Every service shares that one status (OPS-004).
 
 use std::collections::HashMap;
 
@@ -56,9 +56,12 @@ impl<P: Platform> Backend<P> {
     }
 
     pub(super) async fn health(&self, context: &CallContext) -> HealthCheckResponse {
-        let status = match self.ask_sequencer("instance", context).await {
-            Ok(_) => ServingStatus::Serving,
-            Err(_) => ServingStatus::NotServing,
+        let is_serving =
+            self.platform.is_ready().await && self.ask_sequencer("instance", context).await.is_ok();
+        let status = if is_serving {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
         };
         HealthCheckResponse {
             status: status.into(),

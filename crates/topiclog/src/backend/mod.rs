@@ -102,6 +102,12 @@ impl<P: Platform> Backend<P> {
         routes::kind(path)
     }
 
+    /// The path of an RPC that is served, as this program spells it: one of a fixed number, whatever is asked for.
+    #[must_use]
+    pub fn served_path(path: &str) -> Option<&'static str> {
+        routes::served_path(path)
+    }
+
     /// Runs the unary RPC at `path`. `wire_length` is the length of the request message in bytes as the client encoded
     /// it.
     ///

@@ -73,6 +73,14 @@ pub(super) fn find(path: &str) -> Option<Route> {
         .map(|served| served.route)
 }
 
+/// A path that is served, as this program spells it.
+pub(super) fn served_path(path: &str) -> Option<&'static str> {
+    SERVED
+        .iter()
+        .find(|served| served.path == path)
+        .map(|served| served.path)
+}
+
 /// How messages travel at `path`. What is not served yet counts as unary, and answers so.
 pub(super) fn kind(path: &str) -> Option<RpcKind> {
     SERVED
