@@ -16,10 +16,17 @@ use conclave_proto::Rpc;
 /// The most that a response may hold. Those asked for here hold a few hundred bytes.
 const RESPONSE_BYTES_MAX: u64 = 1 << 20;
 
-/// Where a deployment answers.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// Where a deployment answers, and what is presented there.
+#[derive(Clone, Eq, PartialEq)]
 pub(crate) struct Origin {
     authority: String,
+    credential: Option<String>,
+}
+
+impl std::fmt::Debug for Origin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{self}")
+    }
 }
 
 impl Origin {
@@ -48,6 +55,23 @@ impl Origin {
             } else {
                 format!("{authority}:80")
             },
+            credential: None,
+        })
+    }
+
+    /// The same, where every call presents this API key or token.
+    ///
+    /// # Errors
+    ///
+    /// It could not stand in a header.
+    pub(crate) fn with_credential(self, credential: String) -> anyhow::Result<Self> {
+        ensure!(
+            !credential.is_empty() && credential.bytes().all(|byte| byte.is_ascii_graphic()),
+            "the credential is empty or holds more than visible ASCII characters"
+        );
+        Ok(Self {
+            credential: Some(credential),
+            ..self
         })
     }
 }
@@ -89,6 +113,9 @@ pub(crate) fn unary<R: Rpc>(
     );
     for (name, value) in client::request_headers(Some(timeout)) {
         head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if let Some(credential) = &origin.credential {
+        head.push_str(&format!("authorization: Bearer {credential}\r\n"));
     }
     head.push_str("\r\n");
 

@@ -275,7 +275,8 @@ pub(crate) struct FuzzArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     cargo xtask doctor                                  what is installed, and the local deployment if one runs\n  \
-    cargo xtask doctor --url http://127.0.0.1:9000      ask another deployment")]
+    cargo xtask doctor --url http://127.0.0.1:9000      ask another deployment\n\n\
+    A deployment that asks for credentials is shown the one in the variable CONCLAVE_CREDENTIAL.")]
 pub(crate) struct DoctorArguments {
     /// The deployment to ask for its instance, shards and boundary.
     #[arg(long, default_value = "http://127.0.0.1:8787")]
@@ -338,4 +339,60 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Exec(_) => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an operator reads, and copies commands from.
+    const PAGES: [&str; 3] = ["docs/operations.md", "docs/configuration.md", "README.md"];
+
+    #[test]
+    fn the_commands_that_an_operator_reads_are_understood() -> anyhow::Result<()> {
+        let workspace = Workspace::here();
+        let mut found = 0;
+        for page in PAGES {
+            let text = std::fs::read_to_string(workspace.path(page))?;
+            for line in text.lines() {
+                // In prose a command ends at its backtick, in a block with its line or a comment.
+                for rest in line.split("cargo xtask").skip(1) {
+                    let command = rest.split(['`', '#', '&']).next().unwrap_or_default();
+                    let words = std::iter::once("cargo xtask").chain(command.split_whitespace());
+                    let parsed = Arguments::try_parse_from(words);
+                    assert!(
+                        parsed.is_ok(),
+                        "{page}: `cargo xtask{command}`: {}",
+                        parsed.unwrap_err()
+                    );
+                    found += 1;
+                }
+            }
+        }
+        assert!(found > 5, "the pages name commands");
+        Ok(())
+    }
+
+    #[test]
+    fn the_variables_that_an_operator_reads_about_are_in_the_list_of_them_all() -> anyhow::Result<()> {
+        let workspace = Workspace::here();
+        let list = std::fs::read_to_string(workspace.path("docs/configuration.md"))?;
+        let page = std::fs::read_to_string(workspace.path("docs/operations.md"))?;
+        let is_of_name =
+            |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+        for rest in page.split("CONCLAVE_").skip(1) {
+            let name = format!(
+                "CONCLAVE_{}",
+                rest.split(|letter| !is_of_name(letter))
+                    .next()
+                    .unwrap_or_default()
+            );
+            let is_doctors = name == crate::doctor::CREDENTIAL_VARIABLE;
+            assert!(
+                is_doctors || list.contains(&name),
+                "{name} is not in docs/configuration.md"
+            );
+        }
+        Ok(())
+    }
 }

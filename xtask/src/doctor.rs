@@ -1,13 +1,25 @@
-//! `cargo xtask doctor`: what this machine has and lacks, and how a running deployment is.
+//! `cargo xtask doctor`: what this machine has and lacks, whether the configuration can be used, and how a running
+//! deployment is.
 
-use std::{process::Command, time::Duration};
+use std::{
+    env,
+    io::Write as _,
+    process::{Command, Stdio},
+    time::Duration,
+};
 
-use conclave_proto::conclave::operator::v1::{GetStatusRequest, GetStatusResponse, operator_service};
+use anyhow::Context as _;
+use conclave_proto::{
+    conclave::operator::v1::{GetStatusRequest, GetStatusResponse, operator_service},
+    grpc::health::v1::{HealthCheckRequest, HealthCheckResponse, health},
+    xmtp::backend::v1::{GetConfigurationRequest, GetConfigurationResponse, configuration_service},
+};
 
 use crate::{
     call::{self, Origin},
     children,
     cli::DoctorArguments,
+    dev,
     test::chromium,
     tools::{self, Found},
     workspace::Workspace,
@@ -16,23 +28,117 @@ use crate::{
 /// How long a deployment may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
+/// Holds the API key or token that is presented to a deployment that asks for one. Not an argument: those are seen by
+/// everybody on the machine.
+pub(crate) const CREDENTIAL_VARIABLE: &str = "CONCLAVE_CREDENTIAL";
+
+/// The version of this checkout.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Prints what is known.
 ///
 /// # Errors
 ///
 /// The URL is not one that can be asked.
 pub(crate) fn run(workspace: &Workspace, arguments: &DoctorArguments) -> anyhow::Result<()> {
-    let origin = Origin::parse(&arguments.url)?;
+    let mut origin = Origin::parse(&arguments.url)?;
+    if let Ok(credential) = env::var(CREDENTIAL_VARIABLE) {
+        origin = origin.with_credential(credential).context(CREDENTIAL_VARIABLE)?;
+    }
     println!("tools");
     for found in survey(workspace) {
         println!("  {}", line(&found));
     }
-    println!("\ndeployment at {origin}");
-    match call::unary::<operator_service::GetStatus>(&origin, &GetStatusRequest {}, ANSWER_WITHIN) {
-        Ok(status) => print!("{}", described(&status)),
-        Err(error) => println!("  no answer: {error:#}"),
+    println!("\nconfiguration of wrangler.toml and .dev.vars (secrets kept on Cloudflare are not seen here)");
+    match configuration(workspace) {
+        Ok(said) => said.lines().for_each(|line| println!("  {line}")),
+        Err(error) => println!("  cannot be looked at: {error:#}"),
     }
+    println!("\ndeployment at {origin}");
+    print!("{}", deployment(&origin));
     Ok(())
+}
+
+/// What the crate that reads variables says of those of the files. It is built for this alone, so that the tools need not
+/// wait for it.
+fn configuration(workspace: &Workspace) -> anyhow::Result<String> {
+    let variables = dev::text_variables(workspace)?;
+    let input: String = variables
+        .iter()
+        .map(|(name, value)| format!("{name}\0{value}\0"))
+        .collect();
+    let mut check = Command::new("cargo")
+        .current_dir(workspace.root())
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "conclave-configuration",
+            "--example",
+            "check",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    check
+        .stdin
+        .take()
+        .context("the check takes no input")?
+        .write_all(input.as_bytes())?;
+    Ok(String::from_utf8(check.wait_with_output()?.stdout)?)
+}
+
+/// What a deployment says of itself, as far as it says anything.
+fn deployment(origin: &Origin) -> String {
+    let health = call::unary::<health::Check>(origin, &HealthCheckRequest::default(), ANSWER_WITHIN);
+    let health = match health {
+        Ok(health) => health,
+        Err(error) => return format!("  no answer: {error:#}\n"),
+    };
+    let mut said = described_health(&health);
+    let configuration = call::unary::<configuration_service::GetConfiguration>(
+        origin,
+        &GetConfigurationRequest {},
+        ANSWER_WITHIN,
+    );
+    said += &configuration.map_or_else(failure, |configuration| described_configuration(&configuration));
+    let status = call::unary::<operator_service::GetStatus>(origin, &GetStatusRequest {}, ANSWER_WITHIN);
+    said += &status.map_or_else(
+        |error| {
+            format!(
+                "{}  -> {CREDENTIAL_VARIABLE} holds what is presented\n",
+                failure(error)
+            )
+        },
+        |status| described(&status),
+    );
+    said
+}
+
+fn failure(error: anyhow::Error) -> String {
+    format!("  refused           {error:#}\n")
+}
+
+fn described_health(health: &HealthCheckResponse) -> String {
+    format!("  health            {}\n", health.status().as_str_name())
+}
+
+fn described_configuration(configuration: &GetConfigurationResponse) -> String {
+    let same = if configuration.server_version == VERSION {
+        "as this checkout".to_owned()
+    } else {
+        format!("this checkout is {VERSION}")
+    };
+    let auth = configuration.auth.clone().unwrap_or_default();
+    let credentials = if auth.enabled {
+        format!("asked for; {} signing key(s)", auth.keys.len())
+    } else {
+        "none asked for".to_owned()
+    };
+    format!(
+        "  server version    {} ({same})\n  credentials       {credentials}\n",
+        configuration.server_version
+    )
 }
 
 fn survey(workspace: &Workspace) -> Vec<Found> {
@@ -79,7 +185,7 @@ fn described(status: &GetStatusResponse) -> String {
     );
     format!(
         "  identifier        {}\n  router instance   {}\n  shards            {}\n  closed boundary   {boundary}\n  \
-         last id           {}\n  sequencer epoch   {}\n  server version    {}\n\n\
+         last id           {}\n  sequencer epoch   {}\n\n\
          A deployment's router instance changes only when its storage is replaced. There is no command for that yet: \
          locally,\nend `cargo xtask dev` and remove its state folder; on Cloudflare, deploy under a new name. Both begin \
          empty.\n",
@@ -88,7 +194,6 @@ fn described(status: &GetStatusResponse) -> String {
         status.shard_count,
         status.last_allocated_sequence_id,
         status.sequencer_epoch,
-        status.server_version,
     )
 }
 

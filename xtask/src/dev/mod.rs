@@ -26,7 +26,7 @@ use std::{
 use anyhow::Context as _;
 
 use self::{
-    deployment::Deployment,
+    deployment::{Deployment, Variable},
     runtime::Runtime,
     runtime_config::{ASSETS_WORKER, RuntimeConfig},
     state::State,
@@ -58,6 +58,9 @@ const DEPLOYMENT_FILE: &str = "wrangler.toml";
 
 /// The variable that says how many topic shards a state is born with.
 const SHARDS_VARIABLE: &str = "CONCLAVE_SHARDS";
+
+/// The variable that says whether requests are logged.
+const REQUEST_LOGGER_VARIABLE: &str = "CONCLAVE_REQUEST_LOGGER";
 
 /// Local variables and secrets, one `NAME=VALUE` a line, as `wrangler dev` reads them too.
 const LOCAL_VARIABLES_FILE: &str = ".dev.vars";
@@ -219,22 +222,61 @@ impl Setting {
     }
 }
 
-/// Variables that stand over those of the deployment: the local file's, then the command line's.
+/// Variables that stand over those of the deployment: the local file's, then the command line's. A line a request is for
+/// those who operate a deployment, and would hide what those who develop look for: here it has to be asked for.
 fn local_variables(workspace: &Workspace, arguments: &DevArguments) -> anyhow::Result<Vec<(String, String)>> {
-    let mut variables = Vec::new();
-    let local = fs::read_to_string(workspace.path(LOCAL_VARIABLES_FILE)).unwrap_or_default();
-    let lines = local
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    for line in lines.chain(arguments.variables.iter().map(String::as_str)) {
-        let (name, value) = line
-            .split_once('=')
-            .with_context(|| format!("`{line}` is not of the form NAME=VALUE"))?;
-        variables.push((name.trim().to_owned(), value.trim().trim_matches('"').to_owned()));
+    let mut variables = vec![(REQUEST_LOGGER_VARIABLE.to_owned(), "false".to_owned())];
+    variables.extend(local_file(workspace)?);
+    for line in &arguments.variables {
+        variables.push(assignment(line)?);
     }
     if let Some(shards) = arguments.shards {
         variables.push((SHARDS_VARIABLE.to_owned(), shards.to_string()));
     }
     Ok(variables)
+}
+
+/// The variables of the local file, if there is one.
+///
+/// # Errors
+///
+/// A line that sets none. It is not shown, because secrets stand in that file.
+fn local_file(workspace: &Workspace) -> anyhow::Result<Vec<(String, String)>> {
+    let text = fs::read_to_string(workspace.path(LOCAL_VARIABLES_FILE)).unwrap_or_default();
+    let lines = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim()));
+    lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| {
+            assignment(line).with_context(|| format!("line {number} of {LOCAL_VARIABLES_FILE}"))
+        })
+        .collect()
+}
+
+fn assignment(line: &str) -> anyhow::Result<(String, String)> {
+    let (name, value) = line.split_once('=').context("it is not of the form NAME=VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
+}
+
+/// The text variables of the deployment's file, and over them those of the local file: what `wrangler dev` would set.
+///
+/// # Errors
+///
+/// One of the files cannot be read.
+pub(crate) fn text_variables(workspace: &Workspace) -> anyhow::Result<Vec<(String, String)>> {
+    let file = workspace.path(DEPLOYMENT_FILE);
+    let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+    let mut deployment = Deployment::read(&text).with_context(|| format!("reading {}", file.display()))?;
+    for (name, value) in local_file(workspace)? {
+        deployment.set(&name, &value);
+    }
+    let texts = deployment
+        .variables
+        .into_iter()
+        .map(|(name, variable)| match variable {
+            Variable::Text(text) | Variable::Json(text) => (name, text),
+        });
+    Ok(texts.collect())
 }
