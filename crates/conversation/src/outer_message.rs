@@ -6,6 +6,7 @@
 use conclave_harness::agent_card::AgentCard;
 use conclave_harness::identifiers::{AgentId, MessageId};
 use conclave_harness::key::AgentKey;
+use conclave_harness::memo;
 use conclave_harness::randomness::{Randomness, random_array};
 use conclave_harness::sealed_body;
 use conclave_harness::signed_message::{EncodedSignedMessage, SignedMessage};
@@ -100,7 +101,13 @@ pub fn open_outer_message(
         .verify(sender, live)
         .map_err(|_| OuterMessageError::WrongSignature)?;
     let plaintext = sealed_body::open(card, key, &message).map_err(|_| OuterMessageError::Sealed)?;
-    let plaintext = Plaintext::decode_over(membership.history(), &plaintext)?;
+    // All who open a body read the same bytes.
+    let history = membership.history();
+    let plaintext = memo::of(
+        "plaintext",
+        || format!("{} {history:?}", message.digest()),
+        || Plaintext::decode_over(history, &plaintext),
+    )?;
     Ok(OuterMessage {
         sender: message.sender(),
         message_id: message.message_id(),

@@ -9,7 +9,7 @@ use crate::{
     closed_object::{ClosedObject, SchemaError},
     identifiers::{AgentCardDigest, AgentId, PrincipalId},
     issued_at::IssuedAt,
-    jws::EncodedJws,
+    jws::{EncodedJws, JwsTexts},
     key::{AgentKey, PublicJwk, PublicKey},
     literals::{
         AGENT_CARD_KIND, AGENT_CARD_TYP, VERSION_MEMBER, VERSION_MEMBER_BEFORE_RENAME, version_member,
@@ -153,9 +153,10 @@ impl Serialize for EncodedAgentCard {
 
 impl<'de> Deserialize<'de> for EncodedAgentCard {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const WHAT: &str = "agent card";
         let value = Value::deserialize(deserializer)?;
-        let (jws, payload) =
-            EncodedJws::parse("agent card", AGENT_CARD_TYP, value).map_err(de::Error::custom)?;
+        let texts = JwsTexts::take(WHAT, value).map_err(de::Error::custom)?;
+        let (jws, payload) = EncodedJws::parse(WHAT, AGENT_CARD_TYP, &texts).map_err(de::Error::custom)?;
         let claims = AgentCardClaims::parse(payload).map_err(de::Error::custom)?;
         Ok(Self { jws, claims })
     }

@@ -23,18 +23,51 @@ pub(crate) struct EncodedJws {
     key_id: String,
 }
 
-impl EncodedJws {
-    /// The JWS of a JSON value, and its payload. `what` names it in errors.
-    pub(crate) fn parse(what: &'static str, typ: &str, value: Value) -> Result<(Self, Value), SchemaError> {
+/// The three texts of a JWS, not looked into.
+pub(crate) struct JwsTexts {
+    payload: String,
+    protected: String,
+    signature: String,
+}
+
+impl JwsTexts {
+    /// The texts of a JSON value. `what` names it in errors.
+    pub(crate) fn take(what: &'static str, value: Value) -> Result<Self, SchemaError> {
         let mut object = ClosedObject::open(what, value)?;
         let payload = object.text("payload")?;
         let mut entry = ClosedObject::open(what, object.only("signatures")?)?;
         object.close()?;
         let protected = entry.text("protected")?;
-        let signature = entry.byte_array("signature")?;
+        let signature = entry.text("signature")?;
         entry.close()?;
+        Ok(Self {
+            payload,
+            protected,
+            signature,
+        })
+    }
 
-        let mut header = ClosedObject::open(what, decode_part(what, "protected", &protected)?)?;
+    /// All of them in one: no two JWS of the right form have the same.
+    pub(crate) fn joined(&self) -> String {
+        format!("{}.{}.{}", self.payload, self.protected, self.signature)
+    }
+}
+
+impl EncodedJws {
+    /// The JWS of its texts, and its payload. `what` names it in errors.
+    pub(crate) fn parse(
+        what: &'static str,
+        typ: &str,
+        texts: &JwsTexts,
+    ) -> Result<(Self, Value), SchemaError> {
+        let JwsTexts {
+            payload,
+            protected,
+            signature,
+        } = texts;
+        let signature = base64url::decode_array(signature)
+            .map_err(|error| SchemaError::new(format!("{what} member signature"), error))?;
+        let mut header = ClosedObject::open(what, decode_part(what, "protected", protected)?)?;
         header.literal("alg", ALGORITHM)?;
         header.literal("typ", typ)?;
         let key_id = header.text("kid")?;
@@ -47,11 +80,11 @@ impl EncodedJws {
         header.close()?;
         let signature = Signature::from_bytes(signature)
             .map_err(|error| SchemaError::new(format!("{what} member signature"), error))?;
-        let content = decode_part(what, "payload", &payload)?;
+        let content = decode_part(what, "payload", payload)?;
         Ok((
             Self {
-                payload,
-                protected,
+                payload: payload.clone(),
+                protected: protected.clone(),
                 signature,
                 key_id,
             },

@@ -166,9 +166,10 @@ impl PublicJwk {
         self.0.thumbprint_uri()
     }
 
-    /// Its canonical text.
+    /// Its canonical text. Nothing in it needs escaping and the members are in order.
     pub fn to_canonical_bytes(&self) -> Vec<u8> {
-        canonical_json::encode(self)
+        let x = base64url::encode(self.0.as_bytes());
+        format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#).into_bytes()
     }
 
     /// The key of a canonical text.

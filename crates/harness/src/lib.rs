@@ -30,10 +30,7 @@ pub mod issued_at;
 mod jws;
 pub mod key;
 pub mod literals;
-#[cfg(feature = "crypto-memo")]
 pub mod memo;
-#[cfg(not(feature = "crypto-memo"))]
-mod memo;
 pub mod randomness;
 pub mod registration;
 pub mod sealed_body;

@@ -9,13 +9,15 @@ use crate::{
     canonical_json::{self, CanonicalJsonError, Limits},
     closed_object::{ClosedObject, SchemaError},
     identifiers::{AgentCardDigest, AgentId, MessageId, SignedMessageDigest},
-    jws::EncodedJws,
-    key::AgentKey,
+    jws::{EncodedJws, JwsTexts},
+    key::{AgentKey, PublicKey},
     literals::{SIGNED_MESSAGE_KIND, SIGNED_MESSAGE_TYP, version_member},
+    memo,
     wire_version::{WireVersion, WireVersions},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
+use std::sync::{Arc, OnceLock};
 
 /// The longest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 262_144;
@@ -104,13 +106,53 @@ fn parse_recipients(values: Vec<Value>) -> Result<Vec<AgentId>, SchemaError> {
 }
 
 /// A message whose form has been checked and whose signature has not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EncodedSignedMessage {
+///
+/// Never changes once made, so that copies share it: evidence is kept in certificates, rows and memories at once.
+#[derive(Clone, Debug)]
+pub struct EncodedSignedMessage(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
     jws: EncodedJws,
     claims: MessageClaims,
+    /// Computed when somebody first asks.
+    digest: OnceLock<SignedMessageDigest>,
+    /// A key under which the signature is known to hold.
+    verified_under: OnceLock<PublicKey>,
 }
 
+impl PartialEq for EncodedSignedMessage {
+    fn eq(&self, other: &Self) -> bool {
+        // The claims are what the payload says.
+        Arc::ptr_eq(&self.0, &other.0) || self.0.jws == other.0.jws
+    }
+}
+
+impl Eq for EncodedSignedMessage {}
+
 impl EncodedSignedMessage {
+    fn new(jws: EncodedJws, claims: MessageClaims) -> Self {
+        Self(Arc::new(Parts {
+            jws,
+            claims,
+            digest: OnceLock::new(),
+            verified_under: OnceLock::new(),
+        }))
+    }
+
+    /// Whether the signature is this key's; computed once, unless it is not.
+    fn is_signed_by(&self, key: PublicKey) -> bool {
+        if self.0.verified_under.get() == Some(&key) {
+            return true;
+        }
+        let is_signed = self.0.jws.is_signed_by(&key);
+        if is_signed {
+            // One key was first. Another under which the same signature holds is verified each time.
+            let _ = self.0.verified_under.set(key);
+        }
+        is_signed
+    }
+
     /// The message of a canonical text.
     ///
     /// # Errors
@@ -122,37 +164,38 @@ impl EncodedSignedMessage {
 
     /// Its canonical text.
     pub fn to_canonical_bytes(&self) -> Vec<u8> {
-        self.jws.to_canonical_bytes()
+        self.0.jws.to_canonical_bytes()
     }
 
     /// SHA-256 of the canonical text, the signature included.
     pub fn digest(&self) -> SignedMessageDigest {
-        SignedMessageDigest::from_bytes(self.jws.digest())
+        let digest = || SignedMessageDigest::from_bytes(self.0.jws.digest());
+        *self.0.digest.get_or_init(digest)
     }
 
     /// Who claims to have sent it; unverified.
-    pub const fn sender(&self) -> AgentId {
-        self.claims.sender
+    pub fn sender(&self) -> AgentId {
+        self.0.claims.sender
     }
 
     /// Which card the sender claims to have; unverified.
-    pub const fn agent_card_digest(&self) -> AgentCardDigest {
-        self.claims.agent_card_digest
+    pub fn agent_card_digest(&self) -> AgentCardDigest {
+        self.0.claims.agent_card_digest
     }
 
     /// Whom it claims to be for, strictly ascending; unverified.
     pub fn recipients(&self) -> &[AgentId] {
-        &self.claims.recipients
+        &self.0.claims.recipients
     }
 
     /// Its id within the sender; unverified.
-    pub const fn message_id(&self) -> MessageId {
-        self.claims.message_id
+    pub fn message_id(&self) -> MessageId {
+        self.0.claims.message_id
     }
 
     /// The wire version it is written in; unverified.
-    pub const fn version(&self) -> WireVersion {
-        self.claims.version
+    pub fn version(&self) -> WireVersion {
+        self.0.claims.version
     }
 
     /// The message, if the agent of `card` signed it under that very card and its version is one of `versions`.
@@ -165,10 +208,10 @@ impl EncodedSignedMessage {
         card: &AgentCard,
         versions: &WireVersions,
     ) -> Result<SignedMessage, SignedMessageVerificationError> {
-        let verifies = self.claims.sender == card.agent_id()
-            && self.claims.agent_card_digest == card.digest()
-            && versions.contains(self.claims.version)
-            && self.jws.is_signed_by(&card.public_key());
+        let verifies = self.0.claims.sender == card.agent_id()
+            && self.0.claims.agent_card_digest == card.digest()
+            && versions.contains(self.0.claims.version)
+            && self.is_signed_by(card.public_key());
         if verifies {
             Ok(SignedMessage {
                 encoded: self.clone(),
@@ -181,17 +224,24 @@ impl EncodedSignedMessage {
 
 impl Serialize for EncodedSignedMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.jws.serialize(serializer)
+        self.0.jws.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for EncodedSignedMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const WHAT: &str = "signed message";
         let value = Value::deserialize(deserializer)?;
-        let (jws, payload) =
-            EncodedJws::parse("signed message", SIGNED_MESSAGE_TYP, value).map_err(de::Error::custom)?;
-        let claims = MessageClaims::parse(payload).map_err(de::Error::custom)?;
-        Ok(Self { jws, claims })
+        let texts = JwsTexts::take(WHAT, value).map_err(de::Error::custom)?;
+        memo::of(
+            WHAT,
+            || texts.joined(),
+            || {
+                let (jws, payload) = EncodedJws::parse(WHAT, SIGNED_MESSAGE_TYP, &texts)?;
+                Ok(Self::new(jws, MessageClaims::parse(payload)?))
+            },
+        )
+        .map_err(|error: SchemaError| de::Error::custom(error))
     }
 }
 
@@ -245,39 +295,40 @@ impl SignedMessage {
             version,
         };
         let jws = EncodedJws::sign(key, SIGNED_MESSAGE_TYP, &claims.to_value());
-        Ok(Self {
-            encoded: EncodedSignedMessage { jws, claims },
-        })
+        let encoded = EncodedSignedMessage::new(jws, claims);
+        // It was made a moment ago, by the key of the card.
+        let _ = encoded.0.verified_under.set(key.public_key());
+        Ok(Self { encoded })
     }
 
     /// Who sent it.
-    pub const fn sender(&self) -> AgentId {
-        self.encoded.claims.sender
+    pub fn sender(&self) -> AgentId {
+        self.encoded.0.claims.sender
     }
 
     /// The card it was signed under.
-    pub const fn agent_card_digest(&self) -> AgentCardDigest {
-        self.encoded.claims.agent_card_digest
+    pub fn agent_card_digest(&self) -> AgentCardDigest {
+        self.encoded.0.claims.agent_card_digest
     }
 
     /// Whom it is for, strictly ascending.
     pub fn recipients(&self) -> &[AgentId] {
-        &self.encoded.claims.recipients
+        &self.encoded.0.claims.recipients
     }
 
     /// Its id within the sender.
-    pub const fn message_id(&self) -> MessageId {
-        self.encoded.claims.message_id
+    pub fn message_id(&self) -> MessageId {
+        self.encoded.0.claims.message_id
     }
 
     /// The signed bytes.
     pub fn body(&self) -> &[u8] {
-        &self.encoded.claims.body
+        &self.encoded.0.claims.body
     }
 
     /// The wire version it is written in.
-    pub const fn version(&self) -> WireVersion {
-        self.encoded.claims.version
+    pub fn version(&self) -> WireVersion {
+        self.encoded.0.claims.version
     }
 
     /// SHA-256 of the canonical text, the signature included.

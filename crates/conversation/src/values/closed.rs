@@ -1,6 +1,7 @@
 //! What every closed value has in common: a literal `kind`, exact members, canonical bytes in and out.
 
 use conclave_harness::canonical_json::{self, CanonicalJsonError, Limits};
+use conclave_harness::memo;
 use conclave_harness::wire_version::{WireVersion, WireVersions};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,7 +30,7 @@ pub enum ValueError {
 }
 
 /// A value with a closed schema and one canonical encoding.
-pub trait ClosedValue: Serialize + DeserializeOwned + Versions {
+pub trait ClosedValue: Serialize + DeserializeOwned + Versions + Clone + 'static {
     /// The value's name in the chapter, for errors.
     const NAME: &'static str;
     /// Most bytes the decoder looks at.
@@ -55,7 +56,8 @@ pub trait ClosedValue: Serialize + DeserializeOwned + Versions {
             bytes_max: Self::BYTES_MAX,
             depth_max: Self::DEPTH_MAX,
         };
-        let value: Self = canonical_json::decode(bytes, limits).map_err(|source| ValueError::Malformed {
+        let decoded = memo::of(Self::NAME, || bytes, || canonical_json::decode(bytes, limits));
+        let value: Self = decoded.map_err(|source| ValueError::Malformed {
             what: Self::NAME,
             source,
         })?;

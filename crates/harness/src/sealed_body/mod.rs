@@ -18,7 +18,7 @@ use crate::{
 use aes_gcm::{AeadInPlace, Aes256Gcm, KeyInit};
 use encoding::{Bindings, EncodedSealedBody, Entry, Protected};
 use sha2::{Digest, Sha256};
-use std::borrow::Borrow;
+use std::{borrow::Borrow, rc::Rc};
 use zeroize::Zeroizing;
 
 /// Random bytes before the plaintext, so that the commitment reveals nothing.
@@ -89,7 +89,8 @@ pub fn seal<C: Borrow<AgentCard>>(
     for card in recipients {
         let public = card.public_key().x25519().ok_or(SealedBodySealingError)?;
         let ephemeral = Zeroizing::new(random_array::<32>(randomness));
-        let shared = x25519::shared_secret(&ephemeral, &public).ok_or(SealedBodySealingError)?;
+        let shared =
+            memo::shared_secret(&ephemeral, &card.public_key(), &public).ok_or(SealedBodySealingError)?;
         let encrypted_key = key_wrap::wrap(&key_wrap::key_encryption_key(&shared), &content_key);
         let ephemeral_key = x25519::public_key(&ephemeral);
         memo::remember_agreement(&ephemeral_key, &public, &shared);
@@ -129,7 +130,9 @@ pub fn open(
     if local_card.public_key() != local_key.public_key() {
         return Err(SealedBodyOpeningError);
     }
-    let body = EncodedSealedBody::parse(message.body()).map_err(|_| SealedBodyOpeningError)?;
+    let parse = || EncodedSealedBody::parse(message.body()).map(Rc::new);
+    let body = memo::of("sealed body", || *message.digest().as_bytes(), parse);
+    let body = body.map_err(|_| SealedBodyOpeningError)?;
     let bindings = body.protected.bindings();
     if bindings.sender != message.sender()
         || bindings.message_id != message.message_id()
@@ -149,9 +152,17 @@ pub fn open(
     .ok_or(SealedBodyOpeningError)?;
     let content_key = key_wrap::unwrap(&key_wrap::key_encryption_key(&shared), &entry.encrypted_key)
         .ok_or(SealedBodyOpeningError)?;
-    let commitment = bindings.commitment;
+    let key = || [*message.digest().as_bytes(), *content_key].concat();
+    memo::of("opened body", key, || {
+        decrypt(Rc::unwrap_or_clone(body), &content_key)
+    })
+}
+
+/// The plaintext under a content key, if it is what the body commits to.
+fn decrypt(body: EncodedSealedBody, content_key: &[u8; 32]) -> Result<Vec<u8>, SealedBodyOpeningError> {
+    let commitment = body.protected.bindings().commitment;
     let mut salted = Zeroizing::new(body.ciphertext);
-    Aes256Gcm::new((&*content_key).into())
+    Aes256Gcm::new(content_key.into())
         .decrypt_in_place_detached(
             &body.iv.into(),
             body.protected.text().as_bytes(),
