@@ -2,6 +2,7 @@
 
 use std::{
     ops::RangeInclusive,
+    panic::catch_unwind,
     process::ExitCode,
     str::FromStr,
     sync::{
@@ -16,6 +17,9 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use conclave_sim::{backend, conversation};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(
@@ -74,7 +78,7 @@ struct ConversationArguments {
     /// How many members [default: drawn from each seed].
     #[arg(long, value_name = "N")]
     members: Option<usize>,
-    /// How many of them are Byzantine [default: drawn from each seed, up to f].
+    /// How many of them are Byzantine [default: drawn from each seed, most often f].
     #[arg(long, value_name = "F")]
     byzantine: Option<usize>,
     /// The faults that may happen: all, none, or names joined by commas.
@@ -185,7 +189,10 @@ fn run_conversation(arguments: ConversationArguments) -> ExitCode {
         arguments.threads,
         arguments.keep_going,
         |(seed, options)| {
-            let report = simulate(*seed, options);
+            let Ok(report) = catch_unwind(|| simulate(*seed, options)) else {
+                let command = options.replay_command(*seed);
+                return Some(format!("seed {seed}: panics\nreplay: {command}\n"));
+            };
             if let Ok(mut tally) = tally.lock() {
                 tally.add(&report);
             }
@@ -226,7 +233,7 @@ struct Ran {
 impl Ran {
     fn tell(self, figures: &str) -> ExitCode {
         println!(
-            "{} seeds in {:.1} s, {} do not hold; {figures}",
+            "{} seeds in {:.1} s, {} do not hold\n{figures}",
             self.seeds, self.seconds, self.failures
         );
         match self.first {
@@ -238,6 +245,9 @@ impl Ran {
         }
     }
 }
+
+/// Seeds after which a run says how far it is.
+const PROGRESS_EVERY: u64 = 250;
 
 /// Runs jobs side by side; stops at the first that fails, unless it is to go on.
 fn run<J: Sync>(
@@ -254,7 +264,7 @@ fn run<J: Sync>(
             let place = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap_or(usize::MAX);
             let Some(job) = jobs.get(place) else { break };
             let failure = simulate(job);
-            seeds.fetch_add(1, Ordering::Relaxed);
+            let done = seeds.fetch_add(1, Ordering::Relaxed) + 1;
             if let Some(report) = failure {
                 failures.fetch_add(1, Ordering::Relaxed);
                 if goes_on {
@@ -263,6 +273,14 @@ fn run<J: Sync>(
                 if let Ok(mut first) = first.lock() {
                     first.get_or_insert(report);
                 }
+            }
+            if done.is_multiple_of(PROGRESS_EVERY) && done < jobs.len() as u64 {
+                eprintln!(
+                    "{done} of {} seeds in {:.0} s, {} do not hold",
+                    jobs.len(),
+                    started.elapsed().as_secs_f64(),
+                    failures.load(Ordering::Relaxed)
+                );
             }
         }
     };

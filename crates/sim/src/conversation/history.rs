@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use conclave_conversation::{
-    engine::{Delivery, RequestId, SendError, SentPost},
+    engine::{Delivery, Feed, RequestId, SendError, SentPost},
     store::{Transition, rows::StagedRecordRow},
     test_support::history as history_versions,
     values::{
@@ -81,6 +81,14 @@ pub(super) enum Event {
         conversation: ConversationId,
         said: Said,
     },
+    /// A message of a feed, or that there is something else, was handed over.
+    Handed {
+        feed: Feed,
+        instance: RouterInstanceId,
+        position: u64,
+    },
+    /// What a feed goes on with is not what follows: what lies between is no longer kept.
+    Gap(Feed),
     /// A post was bound.
     Bound {
         request: RequestId,

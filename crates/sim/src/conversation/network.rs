@@ -245,6 +245,7 @@ impl World {
         };
         if reader.last < log.dropped {
             reader.last = log.dropped;
+            self.history.push(self.now_us, member, Event::Gap(feed));
             if let Feed::Conversation(conversation_id) = feed {
                 self.input(member, Input::FeedGap { conversation_id });
             }
@@ -264,6 +265,12 @@ impl World {
         if let Some(message) = &next.message {
             self.overhear(member, &topic, message);
         }
+        let handed = Event::Handed {
+            feed,
+            instance: current,
+            position: next.position,
+        };
+        self.record(member, handed);
         let input = self.handed(feed, next.message, next.position);
         self.input(member, input);
         self.due_if_more(member, feed);

@@ -32,23 +32,7 @@ impl Report {
     /// The command that runs exactly this again, and shows its whole history.
     #[must_use]
     pub fn replay_command(&self) -> String {
-        let mut command = format!("cargo xtask sim conversation --replay {}", self.seed);
-        let numbers = [
-            ("members", self.options.members),
-            ("byzantine", self.options.byzantine),
-        ];
-        for (name, number) in numbers {
-            if let Some(number) = number {
-                command += &format!(" --{name} {number}");
-            }
-        }
-        if self.options.faults != Default::default() {
-            command += &format!(" --faults {}", self.options.faults);
-        }
-        if let Some(bug) = self.options.bug {
-            command += &format!(" --bug {bug}");
-        }
-        command
+        self.options.replay_command(self.seed)
     }
 
     /// What came of it, in a few words.
@@ -93,29 +77,36 @@ impl Report {
 /// What many seeds came to.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Seeds that hold and that do not, by members.
-    seeds: BTreeMap<usize, (u64, u64)>,
-    byzantine: u64,
-    records: u64,
-    inputs: u64,
+    sizes: BTreeMap<usize, Size>,
     /// Seeds by the stages their end took.
     stages: BTreeMap<usize, u64>,
     /// Seeds with more than `f` Byzantine members in which a checker fails that then need not hold.
     beyond: BTreeMap<&'static str, u64>,
 }
 
+/// What the seeds among so many members came to.
+#[derive(Debug, Default)]
+struct Size {
+    holding: u64,
+    failing: u64,
+    /// Seeds by their Byzantine members.
+    byzantine: BTreeMap<usize, u64>,
+    records: u64,
+    inputs: u64,
+}
+
 impl Tally {
     /// Counts a seed.
     pub fn add(&mut self, report: &Report) {
-        let (holding, failing) = self.seeds.entry(report.members).or_default();
+        let size = self.sizes.entry(report.members).or_default();
         if report.violations.is_empty() {
-            *holding += 1;
+            size.holding += 1;
         } else {
-            *failing += 1;
+            size.failing += 1;
         }
-        self.byzantine += u64::from(report.byzantine > 0);
-        self.records += report.records() as u64;
-        self.inputs += report.inputs;
+        *size.byzantine.entry(report.byzantine).or_default() += 1;
+        size.records += report.records() as u64;
+        size.inputs += report.inputs;
         *self.stages.entry(report.history.end.stages).or_default() += 1;
         for checker in checkers::failing_beyond_f(&report.history) {
             *self.beyond.entry(checker).or_default() += 1;
@@ -123,20 +114,27 @@ impl Tally {
     }
 }
 
+/// A line for each size, and one of what they have in common.
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} records, {} inputs", self.records, self.inputs)?;
-        for (members, (holding, failing)) in &self.seeds {
-            write!(out, "; n={members}: {holding} hold")?;
-            if *failing > 0 {
-                write!(out, ", {failing} do not")?;
+        for (members, size) in &self.sizes {
+            let Size {
+                holding,
+                failing,
+                records,
+                inputs,
+                ..
+            } = size;
+            write!(
+                out,
+                "{members:>4} members: {holding} hold, {failing} do not; {records} records, {inputs} inputs; Byzantine:seeds"
+            )?;
+            for (byzantine, seeds) in &size.byzantine {
+                write!(out, " {byzantine}:{seeds}")?;
             }
+            writeln!(out)?;
         }
-        write!(
-            out,
-            "; {} with Byzantine members; stages of the end",
-            self.byzantine
-        )?;
+        write!(out, "     stages of the end:seeds")?;
         for (stages, seeds) in &self.stages {
             write!(out, " {stages}:{seeds}")?;
         }
@@ -175,6 +173,8 @@ fn describe(event: &Event) -> Vec<String> {
         } => {
             format!("sends {} of {} {said}", short(id), short(conversation))
         }
+        Event::Handed { .. } => return Vec::new(),
+        Event::Gap(feed) => format!("is told of a gap in {feed}"),
         Event::Bound { post, text, .. } => format!("binds {} {text:?}", short(post)),
         Event::Sent { request, result } => format!("send {} ends: {result:?}", request.0),
         Event::Fenced {

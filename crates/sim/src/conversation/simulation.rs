@@ -26,7 +26,7 @@ use crate::random::Random;
 pub struct Options {
     /// How many members; drawn from the seed if none.
     pub members: Option<usize>,
-    /// How many of them are Byzantine; drawn from the seed, up to `f`, if none.
+    /// How many of them are Byzantine; drawn from the seed, most often `f` and never more, if none.
     pub byzantine: Option<usize>,
     /// The faults that may happen.
     pub faults: FaultSet,
@@ -34,9 +34,38 @@ pub struct Options {
     pub bug: Option<Bug>,
 }
 
-/// The sizes that seeds draw, and how many seeds of a hundred draw each: most are small, because a message costs its
-/// receivers and the small ones have what there is to interleave.
-const SIZES: [(usize, usize); 5] = [(2, 38), (3, 24), (4, 32), (7, 4), (10, 2)];
+impl Options {
+    /// The command that runs a seed again, and shows its whole history.
+    #[must_use]
+    pub fn replay_command(&self, seed: u64) -> String {
+        let mut command = format!("cargo xtask sim conversation --replay {seed}");
+        let numbers = [("members", self.members), ("byzantine", self.byzantine)];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                command += &format!(" --{name} {number}");
+            }
+        }
+        if self.faults != FaultSet::default() {
+            command += &format!(" --faults {}", self.faults);
+        }
+        if let Some(bug) = self.bug {
+            command += &format!(" --bug {bug}");
+        }
+        command
+    }
+}
+
+/// The sizes that seeds draw, and how many seeds of a hundred draw each. A message costs its receivers, so large
+/// conversations are fewer; of 20,000 seeds each size has at least 1,500.
+const SIZES: [(usize, usize); 5] = [(2, 34), (3, 26), (4, 24), (7, 8), (10, 8)];
+
+/// Members up to which a seed is as long as it can be. Every recovery of a larger conversation costs the cube of its
+/// members, so what happens in it is half as long and has half the posts; each kind of fault and of mischief still has its
+/// occasions, only fewer of them in one seed.
+const SMALL: usize = 4;
+
+/// Seeds with as many Byzantine members as the protocol bears, in thousandths. The others draw any lower number.
+const FULLY_BYZANTINE: u64 = 850;
 
 /// Inputs while faults happen, for each member, beyond which a run counts as one that never comes to rest. Whole seeds take
 /// a tenth of it.
@@ -68,7 +97,12 @@ fn run(seed: u64, options: &Options, breach: Option<Breach>) -> Report {
     let random = Random::new(seed);
     let drawn = draw_size(random.below(100));
     let members = options.members.unwrap_or(drawn);
-    let drawn = random.below(faults_of(members) + 1);
+    let (most, fewer) = (faults_of(members), random.below(faults_of(members)));
+    let drawn = if random.chance(FULLY_BYZANTINE) {
+        most
+    } else {
+        fewer
+    };
     let byzantine = options.byzantine.unwrap_or(drawn).min(members);
     let mut world = build(seed, random, members, byzantine, options);
     world.breach = breach;
@@ -76,7 +110,8 @@ fn run(seed: u64, options: &Options, breach: Option<Breach>) -> Report {
         world.adversary = Some(Adversary::draw(&world.random));
     }
     begin(&mut world);
-    let chaos_us = world.random.between(20, 150) * SECOND;
+    let longest_s = if members > SMALL { 60 } else { 150 };
+    let chaos_us = world.random.between(20, longest_s) * SECOND;
     if world.run(chaos_us, INPUTS_MAX * members as u64) {
         world.end();
     } else {
@@ -189,14 +224,19 @@ fn begin(world: &mut World) {
         .map(|known| known.members.clone())
         .collect();
     for (conversation, group) in groups.into_iter().enumerate() {
-        let posts = world.random.between(2, 7);
+        let (most, longest) = if group.len() > SMALL {
+            (4, 30 * SECOND)
+        } else {
+            (7, 60 * SECOND)
+        };
+        let posts = world.random.between(2, most);
         for post in 0..posts {
             let member = *world.random.pick(&group);
             // Some at once, some at the same time as others, some after long silence.
             let delay = if post == 0 {
                 SECOND
             } else {
-                world.random.between(SECOND, 60 * SECOND)
+                world.random.between(SECOND, longest)
             };
             world.schedule(delay, Future::Post { member, conversation });
         }

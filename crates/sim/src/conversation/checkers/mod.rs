@@ -4,6 +4,7 @@
 //! what the stores hold at the end.
 
 mod agreement;
+mod cursors;
 mod deliveries;
 mod durable_before_sent;
 mod fence;
@@ -36,10 +37,11 @@ pub struct Violation {
 type Checker = fn(&History) -> Vec<String>;
 
 /// What holds however many members are Byzantine: each honest member's own word.
-const ALWAYS: [(&str, Checker); 6] = [
+const ALWAYS: [(&str, Checker); 7] = [
     ("unbroken", unbroken::check),
     ("durable_before_sent", durable_before_sent::check),
     ("own_votes", own_votes::check),
+    ("cursors", cursors::check),
     ("fence", fence::check),
     ("intents", intents::check),
     ("resends", resends::check),

@@ -1,11 +1,11 @@
 //! Histories made by hand that the checkers must refuse, and one that none refuses.
 
 use conclave_conversation::{
-    engine::{Delivery, RequestId, SentPost},
+    engine::{Delivery, Feed, RequestId, SentPost},
     store::{
         Transition,
-        rows::{EvidenceKind, EvidenceRow, ReanchorRow, StagedRecordRow},
-        transition::{ApplyRecord, Completion, MergeEvidence, StageReanchor},
+        rows::{EvidenceKind, EvidenceRow, ReanchorRow, StagedRecordRow, TransportCursorRow},
+        transition::{AdvanceCursor, ApplyRecord, Completion, MergeEvidence, StageReanchor},
     },
     test_support::router_instance,
     values::{ActionHash, AnchorHash, ConversationId, DeliveryToken, PostId, RecordHash},
@@ -428,4 +428,40 @@ fn what_is_unfinished_and_what_is_broken_is_refused() {
     let (what, text) = ("startup", String::new());
     history.push(0, 0, Event::Broken { what, text });
     assert!(refuses(unbroken::check, &history));
+}
+
+#[test]
+fn a_message_that_is_passed_over_is_refused() {
+    let feed = Feed::Conversation(CONVERSATION);
+    let handed = |history: &mut History, position| {
+        let instance = router_instance(0);
+        history.push(
+            0,
+            0,
+            Event::Handed {
+                feed,
+                instance,
+                position,
+            },
+        );
+    };
+    let mut history = quiet(2);
+    handed(&mut history, 1);
+    let cursor = TransportCursorRow {
+        feed: feed.to_string(),
+        router_instance_id: router_instance(0).to_string(),
+        position: 1,
+    };
+    history.makes_durable(0, Transition::AdvanceCursor(AdvanceCursor { cursor }));
+    handed(&mut history, 2);
+    history.push(0, 0, Event::Crashed);
+    history.push(0, 0, Event::Opened);
+    handed(&mut history, 2);
+    history.push(0, 0, Event::Gap(feed));
+    handed(&mut history, 5);
+    assert!(!refuses(cursors::check, &history));
+    // Handed over, and never durable.
+    history.push(0, 0, Event::Opened);
+    handed(&mut history, 3);
+    assert!(refuses(cursors::check, &history));
 }
