@@ -5,9 +5,15 @@
 //! everything comes to rest; the transport reattaches; every endpoint restarts; the Router comes back as another instance.
 //! After the last, every honest post must be certified at every honest member.
 
+use std::collections::BTreeMap;
+
 use conclave_conversation::{
+    certificates::{conversion_votes, quorum},
     engine::{ConversationStatus, history},
-    store::{Key, Table},
+    store::{
+        Key, RowError, Snapshot,
+        rows::{ConversationStateRow, ReanchorRow, StagedRecordRow},
+    },
     test_support,
     values::{ContentPart, ConversationId},
 };
@@ -82,8 +88,8 @@ impl World {
     }
 
     /// What keeps each conversation from its end.
-    fn unfinished(&self) -> std::collections::BTreeMap<ConversationId, Vec<String>> {
-        let mut all = std::collections::BTreeMap::new();
+    fn unfinished(&self) -> BTreeMap<ConversationId, Vec<String>> {
+        let mut all = BTreeMap::new();
         for known in &self.history.conversations {
             let mut reasons = Vec::new();
             let mut lengths = Vec::new();
@@ -121,21 +127,43 @@ impl World {
         all
     }
 
-    /// Whether Byzantine members that fell silent can hold a conversation for ever, as the chapter has it: a GENESIS takes
-    /// every member's signature, and a record that one honest member staged alone takes more votes to settle than the other
-    /// honest ones have.
+    /// Whether Byzantine members that fell silent can hold a conversation for ever, as the chapter has it.
+    ///
+    /// A GENESIS takes every member's signature; one that an honest member staged has them, and must be certified unless
+    /// another was staged, too. Otherwise all histories are equally long, and some honest members staged a successor of the
+    /// head: too few to certify it, yet the others are too few to re-anchor without them; and either the
+    /// holders' votes are too few for another member to stage the record during a re-anchor, or too many others voted to
+    /// leave the anchor before and may not.
     fn may_stall(&self, known: &Known, lengths: &[u64]) -> bool {
-        let honest = |member: &&usize| self.history.honest[**member];
-        if known.members.iter().all(|member| honest(&member)) {
+        let honest: Vec<usize> = known
+            .members
+            .iter()
+            .copied()
+            .filter(|member| self.history.honest[*member])
+            .collect();
+        if honest.len() == known.members.len() {
             return false;
         }
-        let holds_successor = |member: &usize| {
+        let (mut holders, mut leaving) = (BTreeMap::<String, usize>::new(), 0);
+        for member in &honest {
             let store = self.members[*member].store.snapshot();
-            let below = Key::new([&known.id.to_string()]);
-            store.count_below(Table::StagedRecords, &below)
-                > store.count_below(Table::CertifiedRecords, &below)
-        };
-        lengths.iter().all(|length| *length == 0) || known.members.iter().filter(honest).any(holds_successor)
+            let Ok((successor, is_leaving)) = standing(&store, &known.id) else {
+                return false;
+            };
+            if let Some(successor) = successor {
+                *holders.entry(successor).or_default() += 1;
+            }
+            leaving += usize::from(is_leaving);
+        }
+        let (quorum, conversion) = (quorum(known.members.len()), conversion_votes(known.members.len()));
+        if lengths.iter().all(|length| *length == 0) {
+            return holders.len() != 1 && holders.values().all(|holders| *holders < quorum);
+        }
+        let free = honest.len() - holders.values().sum::<usize>();
+        let able = honest.len() - leaving;
+        let is_stuck = |holders: usize| holders < quorum && (holders < conversion || able < quorum);
+        let is_equal = lengths.iter().all(|length| *length == lengths[0]);
+        is_equal && free < quorum && !holders.is_empty() && holders.into_values().all(is_stuck)
     }
 
     /// What every honest store holds, verified.
@@ -196,4 +224,20 @@ impl World {
             voters: entry.durability_votes.into_keys().collect(),
         }
     }
+}
+
+/// The staged successor of a store's head, and whether its member voted to leave its anchor.
+fn standing(store: &Snapshot, conversation: &ConversationId) -> Result<(Option<String>, bool), RowError> {
+    let below = Key::new([&conversation.to_string()]);
+    let Some(state) = store.row::<ConversationStateRow>(&below)? else {
+        return Ok((None, false));
+    };
+    let staged = store.below::<StagedRecordRow>(&below)?;
+    let successor = staged
+        .into_iter()
+        .find(|row| row.previous_record_hash == state.head_record_hash);
+    let is_leaving = store.below::<ReanchorRow>(&below)?.iter().any(|row| {
+        row.canonical_completed_reanchor.is_none() && row.previous_anchor_hash == state.current_anchor_hash
+    });
+    Ok((successor.map(|row| row.record_hash), is_leaving))
 }
