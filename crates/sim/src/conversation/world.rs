@@ -81,6 +81,12 @@ pub(super) enum Future {
     Mischief {
         member: usize,
     },
+    /// A Byzantine member says what it prepared.
+    Tell {
+        member: usize,
+        conversation: ConversationId,
+        plaintext: Vec<u8>,
+    },
 }
 
 pub(super) struct World {
@@ -235,6 +241,11 @@ impl World {
             Future::Chaos => self.chaos(),
             Future::Online { member } => self.online(member),
             Future::Mischief { member } => self.mischief(member),
+            Future::Tell {
+                member,
+                conversation,
+                plaintext,
+            } => self.tell_prepared(member, &conversation, &plaintext),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::engine::fold::Fold;
 use crate::engine::ignored::Ignored;
 use crate::engine::shared::Shared;
 use crate::engine::vote::keep;
+use crate::planted::{Bug, has};
 use crate::values::{ActionCertifiedRecord, ClosedValue, DirectPacket, RecordHash};
 use crate::verification::VerifiedActionCertifiedRecord;
 
@@ -91,7 +92,7 @@ impl Conversation {
         draft: &mut Draft<'_>,
     ) -> Result<(), Ignored> {
         self.require_open(&value, &shared.local_id)?;
-        if self.has_candidate() {
+        if self.has_candidate() && !has(Bug::StagesWhileLeaving) {
             return Err(Ignored::CandidateStaged);
         }
         let verified = VerifiedActionCertifiedRecord::verify(value, &self.membership, &mut shared.memory)?;
@@ -137,7 +138,7 @@ impl Conversation {
         if !self.is_about_this_conversation(&vote) {
             return Err(Ignored::NoSubject);
         }
-        if self.has_candidate() {
+        if self.has_candidate() && !has(Bug::StagesWhileLeaving) {
             return Err(Ignored::CandidateStaged);
         }
         match self.run_mut() {

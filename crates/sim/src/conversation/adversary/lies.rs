@@ -1,17 +1,19 @@
 //! What Byzantine members say.
 
 use crate::conversation::world::World;
+use conclave_conversation::certificates::quorum;
 use conclave_conversation::values::{
-    ActionCertificate, ActionCertificateKind, ActionCertifiedRecord, ActionCertifiedRecordKind, ActionHash,
-    ActionProposal, ActionProposalKind, ActionSignatureKind, ActionSignatureStatement,
-    CatchUpAttestationKind, CatchUpAttestationStatement, CatchUpIncomplete, CatchUpIncompleteKind,
-    CatchUpItem, CatchUpItemHash, CatchUpItemKind, CatchUpPage, CatchUpPageKind, CatchUpRequest,
-    CatchUpRequestKind, CertifiedRecord, CertifiedRecordKind, ClosedValue, Content, ConversationId,
-    DirectPacket, DurabilityCertificate, DurabilityCertificateKind, DurabilityVoteKind,
-    DurabilityVoteStatement, EvidenceMessages, PostActionCore, PostActionKind, PostId, PostIntent,
-    PostIntentKind, ReanchorBody, ReanchorVoteKind, ReanchorVoteStatement, RecordCore, RecordHash,
+    ActionCertificate, ActionCertificateKind, ActionCertifiedRecord, ActionCertifiedRecordKind, ActionCore,
+    ActionHash, ActionProposal, ActionProposalKind, AnchorBody, CatchUpAttestationKind,
+    CatchUpAttestationStatement, CatchUpIncomplete, CatchUpIncompleteKind, CatchUpItem, CatchUpItemHash,
+    CatchUpItemKind, CatchUpPage, CatchUpPageKind, CatchUpRequest, CatchUpRequestKind, CertifiedRecord,
+    CertifiedRecordKind, ClosedValue, Content, ConversationId, DirectPacket, DurabilityCertificate,
+    DurabilityCertificateKind, DurabilityVoteKind, DurabilityVoteStatement, EvidenceMessages, PostActionCore,
+    PostActionKind, PostId, PostIntent, PostIntentKind, ReanchorBody, ReanchorVoteKind,
+    ReanchorVoteStatement, RecordCore, RecordHash,
 };
 use conclave_harness::WIRE_VERSION;
+use std::collections::BTreeMap;
 
 impl World {
     /// Two proposals at the head, each to everybody or to some; now and then two posts of one id.
@@ -28,26 +30,18 @@ impl World {
             } else {
                 PostId::from_bytes(self.bytes(member))
             };
-            let Some(packet) = self.proposal(member, conversation, post, number, record, anchor) else {
+            let Some((_, packet)) = self.proposal(member, conversation, post, number, record, anchor) else {
                 return;
             };
             self.tell_but(member, conversation, &packet.encode(), &away);
             // The other half gets the other one.
-            let known = self
-                .history
-                .conversations
-                .iter()
-                .find(|known| known.id == *conversation);
-            let members = known.map_or(Vec::new(), |known| known.members.clone());
             let is_split = !away.is_empty();
-            away = members
-                .into_iter()
-                .filter(|other| is_split && self.history.honest[*other] && !away.contains(other))
-                .collect();
+            let others = self.honest_of(conversation).into_iter();
+            away = others.filter(|other| is_split && !away.contains(other)).collect();
         }
     }
 
-    fn proposal(
+    pub(super) fn proposal(
         &mut self,
         member: usize,
         conversation: &ConversationId,
@@ -55,7 +49,7 @@ impl World {
         number: usize,
         previous_record_hash: RecordHash,
         anchor_hash: conclave_conversation::values::AnchorHash,
-    ) -> Option<DirectPacket> {
+    ) -> Option<(ActionHash, DirectPacket)> {
         let membership = self
             .conversations
             .iter()
@@ -79,14 +73,17 @@ impl World {
             post_intent_hash: post_intent.hash(),
             post_intent,
         };
-        Some(
-            ActionProposal {
-                sharness_version: WIRE_VERSION,
-                kind: ActionProposalKind,
-                action: action.into(),
-            }
-            .into(),
-        )
+        let action = ActionCore::from(action);
+        if let Some(pool) = self.pool() {
+            pool.learn_action(&action);
+        }
+        let action_hash = action.hash();
+        let proposal = ActionProposal {
+            sharness_version: WIRE_VERSION,
+            kind: ActionProposalKind,
+            action,
+        };
+        Some((action_hash, proposal.into()))
     }
 
     /// Signs an action, votes for a record, votes for a re-anchor: whichever it finds, however it voted before.
@@ -95,23 +92,16 @@ impl World {
         let Some(pool) = self.pool() else { return };
         let actions: Vec<ActionHash> = pool.actions.keys().copied().collect();
         let records: Vec<RecordHash> = pool.records.keys().copied().collect();
+        let (last_action, last_record) = (pool.last_action, pool.last_record);
         let reanchors: Vec<ReanchorBody> = pool.reanchors.values().cloned().collect();
         if !actions.is_empty() {
-            let action_hash = *self.random.pick(&actions);
-            let (sharness_version, kind) = (WIRE_VERSION, ActionSignatureKind);
-            self.state(
-                member,
-                conversation,
-                ActionSignatureStatement {
-                    sharness_version,
-                    kind,
-                    signer_agent_id,
-                    action_hash,
-                },
-            );
+            let action_hash = self.last_or_any(last_action, &actions);
+            if let Some(signed) = self.sign_action(member, action_hash) {
+                self.tell(member, conversation, &ClosedValue::encode(&signed));
+            }
         }
         if !records.is_empty() {
-            let record_hash = *self.random.pick(&records);
+            let record_hash = self.last_or_any(last_record, &records);
             self.state(member, conversation, self.vote(member, conversation, record_hash));
         }
         let body = if !reanchors.is_empty() && self.random.chance(700) {
@@ -129,6 +119,12 @@ impl World {
             };
             self.state(member, conversation, statement);
         }
+    }
+
+    /// What they learned last, which may still be open, or whichever.
+    fn last_or_any<T: Copy>(&self, last: Option<T>, all: &[T]) -> T {
+        let any = *self.random.pick(all);
+        last.filter(|_| self.random.chance(600)).unwrap_or(any)
     }
 
     fn vote(
@@ -285,11 +281,11 @@ impl World {
         }
     }
 
-    /// A record with the signatures it knows and its own, with or without votes, if they suffice for anything.
+    /// A record with the signatures it knows and its own, with or without votes: most often one that a certificate can be
+    /// made for and that no honest member certified.
     pub(super) fn show_late(&mut self, member: usize, conversation: &ConversationId) {
-        let colluders: Vec<usize> = (0..self.members.len())
-            .filter(|other| !self.history.honest[*other])
-            .collect();
+        let colluders = self.colluders();
+        let (all, needed) = (self.members.len(), quorum(self.members.len()));
         let Some(pool) = self.pool() else { return };
         let actions: Vec<_> = pool
             .actions
@@ -300,28 +296,33 @@ impl World {
         if actions.is_empty() {
             return;
         }
-        let action = self.random.pick(&actions).clone();
+        let is_hidden = |action: &&ActionCore| {
+            let signers = pool.signatures.get(&action.hash()).map_or(0, BTreeMap::len);
+            let needed = match action {
+                ActionCore::Genesis(_) => all,
+                ActionCore::Post(_) => needed,
+            };
+            let is_certified = pool
+                .certified
+                .iter()
+                .any(|known| *known.action_certified_record.record_core.action_hash() == action.hash());
+            signers + colluders.len() >= needed && !is_certified
+        };
+        let hidden: Vec<_> = actions.iter().filter(is_hidden).cloned().collect();
+        let action = if hidden.is_empty() || self.random.chance(200) {
+            self.random.pick(&actions).clone()
+        } else {
+            self.random.pick(&hidden).clone()
+        };
         let anchor = match &action {
-            conclave_conversation::values::ActionCore::Genesis(genesis) => {
-                conclave_conversation::values::AnchorBody::from(genesis.anchor.clone()).hash()
-            }
-            conclave_conversation::values::ActionCore::Post(post) => post.anchor_hash,
+            ActionCore::Genesis(genesis) => AnchorBody::from(genesis.anchor.clone()).hash(),
+            ActionCore::Post(post) => post.anchor_hash,
         };
         let action_hash = action.hash();
         let record_core = RecordCore::of_action(action, anchor);
         let record_hash = record_core.hash();
         for colluder in colluders {
-            let signer_agent_id = self.members[colluder].agent.id();
-            let (sharness_version, kind) = (record_core.sharness_version(), ActionSignatureKind);
-            let _ = self.sign(
-                colluder,
-                ActionSignatureStatement {
-                    sharness_version,
-                    kind,
-                    signer_agent_id,
-                    action_hash,
-                },
-            );
+            let _ = self.sign_action(colluder, action_hash);
             let _ = self.sign(colluder, self.vote(colluder, conversation, record_hash));
         }
         let Some(pool) = self.pool() else { return };

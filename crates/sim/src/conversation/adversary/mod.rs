@@ -2,22 +2,25 @@
 //! sends is withheld or sealed to some, and beside it the member says whatever it wants.
 //!
 //! All Byzantine members of a seed share what they know ([`pool`]) and one plan, drawn from the seed: some seeds have
-//! members that only keep silent, some have all of it at once. `lies` is what they say, `craft` how.
+//! members that only keep silent, some have all of it at once. `lies` and `split` are what they say, `craft` how.
 
 mod craft;
 mod lies;
 mod pool;
+mod split;
 
 use std::rc::Rc;
 
 use conclave_conversation::{
     engine::{SendOutcome, Transmit},
     outer_message::open_outer_message,
+    values::ConversationId,
 };
 use conclave_harness::{EncodedSignedMessage, WireVersions};
 
 use self::pool::Pool;
 use super::{
+    history::Said,
     router::Topic,
     world::{Future, MS, SECOND, World},
 };
@@ -28,6 +31,8 @@ use crate::random::Random;
 enum Mischief {
     /// Two proposals at one head.
     Equivocate,
+    /// Two proposals at one head, signed so that one may be certified against the locks of the other.
+    SplitLocks,
     /// Signs every action, votes for every record and for more than one re-anchor.
     SignAll,
     /// Says again what anybody said before, in its own envelope or as it was.
@@ -41,8 +46,9 @@ enum Mischief {
 }
 
 impl Mischief {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Equivocate,
+        Self::SplitLocks,
         Self::SignAll,
         Self::Replay,
         Self::AnswerJunk,
@@ -59,6 +65,8 @@ pub(super) struct Adversary {
     withheld: u64,
     /// What of it they seal to some only, in thousandths.
     sealed_away: u64,
+    /// Whether they withhold every signature and every vote of their engines, to show certificates later.
+    holds_back: bool,
     mischief: Vec<Mischief>,
     is_silent: bool,
     pool: Pool,
@@ -75,6 +83,9 @@ impl Adversary {
             }
         };
         let (withheld, sealed_away) = (share(), share());
+        let holds_back = random.chance(120);
+        // What is held back must be shown some time.
+        let does = |kind: &Mischief| random.chance(450) || (holds_back && *kind == Mischief::ShowLate);
         Adversary {
             turns_us: if random.chance(200) {
                 0
@@ -83,7 +94,8 @@ impl Adversary {
             },
             withheld,
             sealed_away,
-            mischief: Mischief::ALL.into_iter().filter(|_| random.chance(450)).collect(),
+            holds_back,
+            mischief: Mischief::ALL.into_iter().filter(does).collect(),
             is_silent: false,
             pool: Pool::default(),
         }
@@ -99,16 +111,16 @@ impl World {
         if self.history.honest[member] {
             return Some(transmit);
         }
-        let (turns_us, withheld, sealed_away, is_silent) = match &self.adversary {
-            Some(adversary) => (
-                adversary.turns_us,
-                adversary.withheld,
-                adversary.sealed_away,
-                adversary.is_silent,
-            ),
-            None => return Some(transmit),
+        let Some(adversary) = &self.adversary else {
+            return Some(transmit);
         };
-        if is_silent || (self.now_us >= turns_us && self.random.chance(withheld)) {
+        let (turns_us, withheld, sealed_away) =
+            (adversary.turns_us, adversary.withheld, adversary.sealed_away);
+        if adversary.is_silent || (self.now_us >= turns_us && self.random.chance(withheld)) {
+            return None;
+        }
+        let holds_back = adversary.holds_back;
+        if holds_back && matches!(self.said(&transmit), Said::Signature { .. } | Said::Vote { .. }) {
             return None;
         }
         if self.now_us >= turns_us && self.random.chance(sealed_away) {
@@ -166,6 +178,17 @@ impl World {
         }
     }
 
+    /// A Byzantine member says what it prepared.
+    pub(super) fn tell_prepared(&mut self, member: usize, conversation: &ConversationId, plaintext: &[u8]) {
+        if self
+            .adversary
+            .as_ref()
+            .is_some_and(|adversary| !adversary.is_silent)
+        {
+            self.tell(member, conversation, plaintext);
+        }
+    }
+
     /// One look of a Byzantine member.
     pub(super) fn mischief(&mut self, member: usize) {
         let Some(adversary) = &self.adversary else { return };
@@ -177,6 +200,7 @@ impl World {
             let conversation = *self.conversations[0].conversation_id();
             match *self.random.pick(&choices) {
                 Mischief::Equivocate => self.equivocate(member, &conversation),
+                Mischief::SplitLocks => self.split_locks(member, &conversation),
                 Mischief::SignAll => self.sign_all(member, &conversation),
                 Mischief::Replay => self.replay(member, &conversation),
                 Mischief::AnswerJunk => self.answer_junk(member, &conversation),

@@ -34,6 +34,9 @@ pub(super) struct Pool {
     pub(super) reanchors: BTreeMap<AnchorHash, ReanchorBody>,
     pub(super) certified: Vec<CertifiedRecord>,
     pub(super) requests: Vec<CatchUpRequest>,
+    /// The action and the record they learned of last.
+    pub(super) last_action: Option<ActionHash>,
+    pub(super) last_record: Option<RecordHash>,
     /// Messages sent so far.
     pub(super) said: usize,
 }
@@ -73,18 +76,25 @@ impl Pool {
         }
     }
 
-    fn learn_action(&mut self, action: &ActionCore) {
+    pub(super) fn learn_action(&mut self, action: &ActionCore) {
         if let ActionCore::Genesis(genesis) = action {
             let anchor = AnchorBody::from(genesis.anchor.clone());
             self.anchors.insert(anchor.hash(), genesis.anchor.clone().into());
         }
-        self.actions.insert(action.hash(), action.clone());
+        let hash = action.hash();
+        if self.actions.insert(hash, action.clone()).is_none() {
+            self.last_action = Some(hash);
+        }
     }
 
     fn learn_record(&mut self, record: &ActionCertifiedRecord) {
         self.learn_action(&record.record_core.to_action());
-        self.records
+        let known = self
+            .records
             .insert(record.record_hash, record.record_core.clone());
+        if known.is_none() {
+            self.last_record = Some(record.record_hash);
+        }
         self.anchors
             .insert(*record.record_core.anchor_hash(), record.router_anchor.clone());
         record
