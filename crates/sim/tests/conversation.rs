@@ -9,7 +9,7 @@ use conclave_sim::conversation::{
 };
 
 /// Seeds of one test of the code as it is. Several tests run side by side.
-const SEEDS_PER_TEST: u64 = 6;
+const SEEDS_PER_TEST: u64 = 10;
 /// Seeds within which a planted bug must be found.
 const SEEDS: u64 = 60;
 
@@ -106,19 +106,25 @@ macro_rules! finds {
 
 finds! {
     finds_relaxed_durability: Bug::Breach(Breach::DurabilityRelaxed), 2, 0, "crash", 1;
-    finds_effects_before_their_commit: Bug::Breach(Breach::EffectsBeforeCommit), 2, 0, "crash,store", 1;
-    finds_torn_transactions: Bug::Breach(Breach::TornTransactions), 2, 0, "all", 2;
-    finds_a_message_that_is_accepted_and_not_ordered: Bug::Breach(Breach::AcceptedNotOrdered), 2, 0, "all", 31;
-    finds_an_order_of_its_own: Bug::Breach(Breach::OrderOfItsOwn), 3, 0, "delay", 24;
-    finds_a_lock_that_survives_its_anchor: Bug::Step(planted::Bug::LockSurvivesReanchor), 2, 0, "restart,delay,lose", 13;
-    finds_evidence_that_outlives_its_lock: Bug::Step(planted::Bug::ReleasedLockKeepsEvidence), 2, 0, "restart,delay,lose", 13;
+    finds_effects_before_their_commit: Bug::Breach(Breach::EffectsBeforeCommit), 2, 0, "crash,store", 12;
+    finds_torn_transactions: Bug::Breach(Breach::TornTransactions), 2, 0, "crash,store", 33;
+    finds_a_feed_that_passes_over_what_was_lost_in_a_crash: Bug::Breach(Breach::CursorBeforeEffects), 2, 0, "crash", 7;
+    finds_a_message_that_is_accepted_and_not_ordered: Bug::Breach(Breach::AcceptedNotOrdered), 2, 0, "all", 18;
+    finds_an_order_of_its_own: Bug::Breach(Breach::OrderOfItsOwn), 3, 0, "delay", 1;
+    finds_a_lock_that_survives_its_anchor: Bug::Step(planted::Bug::LockSurvivesReanchor), 2, 0, "restart,delay,lose", 10;
+    finds_evidence_that_outlives_its_lock: Bug::Step(planted::Bug::ReleasedLockKeepsEvidence), 2, 0, "restart,delay,lose", 10;
+    finds_a_superseded_action_that_is_kept: Bug::Step(planted::Bug::SupersededFoldKept), 4, 1, "delay", 81;
+    finds_a_certified_competitor_that_is_refused: Bug::Step(planted::Bug::CompetitorRefused), 4, 1, "delay", 30;
+    finds_a_lock_that_moves_without_its_certificate: Bug::Step(planted::Bug::SupersedeWithoutCertificate), 4, 1, "delay,crash", 40;
+    finds_a_staged_action_that_is_superseded: Bug::Step(planted::Bug::StagedSuperseded), 4, 2, "delay", 40;
     finds_copies_that_only_the_author_shares: Bug::Step(planted::Bug::OnlyAuthorShares), 2, 0, "none", 1;
     finds_broadcasts_of_what_each_member_assembles: Bug::Step(planted::Bug::AssembledBroadcast), 2, 0, "none", 1;
-    finds_a_proposal_behind_the_fence: Bug::Step(planted::Bug::ProposeWhileFenced), 2, 0, "restart,delay,crash", 5;
-    finds_a_rebase_behind_the_fence: Bug::Step(planted::Bug::RebaseWhileFenced), 3, 0, "restart,crash,lose", 3;
-    finds_answers_that_wait_for_recovery: Bug::Step(planted::Bug::AnswersWaitForRecovery), 2, 0, "restart,crash,delay", 2;
-    finds_a_holder_that_says_it_has_nothing: Bug::Step(planted::Bug::HolderSaysIncomplete), 2, 0, "restart,delay,crash", 2;
-    finds_a_vote_behind_a_staged_successor: Bug::Step(planted::Bug::VoteBehindSuccessor), 3, 0, "restart,delay,offline", 11;
+    finds_a_proposal_behind_the_fence: Bug::Step(planted::Bug::ProposeWhileFenced), 2, 0, "restart,delay,crash", 8;
+    finds_a_rebase_behind_the_fence: Bug::Step(planted::Bug::RebaseWhileFenced), 3, 0, "restart,crash,lose", 5;
+    finds_answers_that_wait_for_recovery: Bug::Step(planted::Bug::AnswersWaitForRecovery), 2, 0, "restart,crash,delay", 1;
+    finds_a_holder_that_says_it_has_nothing: Bug::Step(planted::Bug::HolderSaysIncomplete), 2, 0, "restart,delay,crash", 3;
+    finds_a_vote_behind_a_staged_successor: Bug::Step(planted::Bug::VoteBehindSuccessor), 3, 0, "restart,delay,offline", 8;
     finds_signatures_of_every_proposal: Bug::Step(planted::Bug::SignEveryProposal), 3, 0, "delay,lose", 1;
-    finds_readiness_that_a_silent_member_holds: Bug::Step(planted::Bug::ReadinessNeedsAll), 4, 1, "restart,delay", 5;
+    finds_readiness_that_a_silent_member_holds: Bug::Step(planted::Bug::ReadinessNeedsAll), 4, 1, "restart,delay", 2;
+    finds_a_holder_that_begins_again: Bug::Step(planted::Bug::HolderBeginsAgain), 4, 1, "restart,delay,lose", 155;
 }
