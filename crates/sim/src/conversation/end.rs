@@ -23,8 +23,9 @@ use super::{
     world::{Future, MS, SECOND, World},
 };
 
-/// Inputs until an end that does not come to rest is given up, for each member.
-const INPUTS_MAX: u64 = 2_000;
+/// Inputs until an end that does not come to rest is given up, for each pair of members. Where a stall is the chapter's own,
+/// each member asks as often as its retries allow, every other answers, and everyone is handed each answer.
+const INPUTS_MAX: u64 = 1_000;
 /// Virtual time that the end may take: all retries of everything, several times.
 const END_US: u64 = 20_000 * SECOND;
 
@@ -69,7 +70,8 @@ impl World {
     }
 
     fn rest(&mut self) -> bool {
-        let inputs_max = INPUTS_MAX * self.members.len() as u64;
+        let members = self.members.len() as u64;
+        let inputs_max = INPUTS_MAX * members * members;
         self.run(self.now_us + END_US, inputs_max)
     }
 
