@@ -113,10 +113,10 @@ finds! {
     finds_an_order_of_its_own: Bug::Breach(Breach::OrderOfItsOwn), 3, 0, "delay", 1;
     finds_a_lock_that_survives_its_anchor: Bug::Step(planted::Bug::LockSurvivesReanchor), 2, 0, "restart,delay,lose", 10;
     finds_evidence_that_outlives_its_lock: Bug::Step(planted::Bug::ReleasedLockKeepsEvidence), 2, 0, "restart,delay,lose", 10;
-    finds_a_superseded_action_that_is_kept: Bug::Step(planted::Bug::SupersededFoldKept), 4, 1, "delay", 81;
-    finds_a_certified_competitor_that_is_refused: Bug::Step(planted::Bug::CompetitorRefused), 4, 1, "delay", 30;
-    finds_a_lock_that_moves_without_its_certificate: Bug::Step(planted::Bug::SupersedeWithoutCertificate), 4, 1, "delay,crash", 40;
-    finds_a_staged_action_that_is_superseded: Bug::Step(planted::Bug::StagedSuperseded), 4, 2, "delay", 40;
+    finds_a_superseded_action_that_is_kept: Bug::Step(planted::Bug::SupersededFoldKept), 4, 1, "delay", 16;
+    finds_a_certified_competitor_that_is_refused: Bug::Step(planted::Bug::CompetitorRefused), 4, 1, "delay", 15;
+    finds_a_lock_that_moves_without_its_certificate: Bug::Step(planted::Bug::SupersedeWithoutCertificate), 4, 1, "delay,crash", 83;
+    finds_a_staged_action_that_is_superseded: Bug::Step(planted::Bug::StagedSuperseded), 4, 2, "delay", 12;
     finds_copies_that_only_the_author_shares: Bug::Step(planted::Bug::OnlyAuthorShares), 2, 0, "none", 1;
     finds_broadcasts_of_what_each_member_assembles: Bug::Step(planted::Bug::AssembledBroadcast), 2, 0, "none", 1;
     finds_a_proposal_behind_the_fence: Bug::Step(planted::Bug::ProposeWhileFenced), 2, 0, "restart,delay,crash", 8;
@@ -125,6 +125,8 @@ finds! {
     finds_a_holder_that_says_it_has_nothing: Bug::Step(planted::Bug::HolderSaysIncomplete), 2, 0, "restart,delay,crash", 3;
     finds_a_vote_behind_a_staged_successor: Bug::Step(planted::Bug::VoteBehindSuccessor), 3, 0, "restart,delay,offline", 8;
     finds_signatures_of_every_proposal: Bug::Step(planted::Bug::SignEveryProposal), 3, 0, "delay,lose", 1;
-    finds_readiness_that_a_silent_member_holds: Bug::Step(planted::Bug::ReadinessNeedsAll), 4, 1, "restart,delay", 2;
-    finds_a_holder_that_begins_again: Bug::Step(planted::Bug::HolderBeginsAgain), 4, 1, "restart,delay,lose", 155;
+    finds_readiness_that_a_silent_member_holds: Bug::Step(planted::Bug::ReadinessNeedsAll), 4, 1, "restart,delay", 1;
+    finds_a_holder_that_begins_again: Bug::Step(planted::Bug::HolderBeginsAgain), 4, 1, "restart,delay,lose", 72;
+    finds_a_record_that_is_staged_behind_a_vote_to_leave: Bug::Step(planted::Bug::StagesWhileLeaving), 4, 1, "restart,delay,lose", 38;
+    finds_a_whole_record_that_must_be_staged_first: Bug::Step(planted::Bug::WholeRecordStagedFirst), 4, 1, "restart,delay,lose", 38;
 }

@@ -1,7 +1,10 @@
 //! How Byzantine members make and send messages.
 
 use super::Pool;
-use crate::conversation::{router::Topic, world::World};
+use crate::conversation::{
+    router::Topic,
+    world::{Future, MS, SECOND, World},
+};
 use conclave_conversation::{
     certificates::VerifiedEvidence,
     engine::Transmit,
@@ -119,6 +122,20 @@ impl World {
     pub(super) fn tell(&mut self, member: usize, conversation: &ConversationId, plaintext: &[u8]) {
         let away = self.some_of(conversation);
         self.tell_but(member, conversation, plaintext, &away);
+    }
+
+    /// As [`tell`](Self::tell), in a while, unless they fell silent by then.
+    pub(super) fn tell_soon(&mut self, member: usize, conversation: &ConversationId, plaintext: Vec<u8>) {
+        let delay = self.random.between(MS, 2 * SECOND);
+        let conversation = *conversation;
+        self.schedule(
+            delay,
+            Future::Tell {
+                member,
+                conversation,
+                plaintext,
+            },
+        );
     }
 
     pub(super) fn tell_but(

@@ -203,6 +203,28 @@ impl World {
             _ if certified.is_empty() => None,
             _ => Some(self.random.pick(&certified).clone().into()),
         };
+        let has_more = item.is_some() && self.random.chance(500);
+        if let Some(packet) = self.answer(member, request, item, has_more) {
+            self.tell(member, conversation, &packet.encode());
+        }
+    }
+
+    /// Every Byzantine member says that it cannot supply what follows a position, whatever it has.
+    pub(super) fn deny(&mut self, conversation: &ConversationId, request: &CatchUpRequest) {
+        for member in self.colluders() {
+            if let Some(packet) = self.answer(member, request.clone(), None, false) {
+                self.tell_soon(member, conversation, packet.encode());
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        member: usize,
+        request: CatchUpRequest,
+        item: Option<CatchUpItem>,
+        has_more: bool,
+    ) -> Option<DirectPacket> {
         let (item_kind, item_hash) = match &item {
             Some(CatchUpItem::CertifiedRecord(record)) => {
                 let hash = record.action_certified_record.record_hash;
@@ -213,7 +235,6 @@ impl World {
             }
             _ => (CatchUpItemKind::Incomplete, None),
         };
-        let has_more = item.is_some() && self.random.chance(500);
         let statement = CatchUpAttestationStatement {
             sharness_version: WIRE_VERSION,
             kind: CatchUpAttestationKind,
@@ -223,10 +244,8 @@ impl World {
             item_hash,
             has_more,
         };
-        let Some(attestation) = self.sign(member, statement) else {
-            return;
-        };
-        let packet: DirectPacket = match item {
+        let attestation = self.sign(member, statement)?;
+        Some(match item {
             None => CatchUpIncomplete {
                 sharness_version: WIRE_VERSION,
                 kind: CatchUpIncompleteKind,
@@ -243,8 +262,7 @@ impl World {
                 attestation,
             }
             .into(),
-        };
-        self.tell(member, conversation, &packet.encode());
+        })
     }
 
     /// A handful of questions, of votes for nothing and of bodies without meaning.

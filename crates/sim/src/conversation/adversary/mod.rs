@@ -14,7 +14,7 @@ use std::rc::Rc;
 use conclave_conversation::{
     engine::{SendOutcome, Transmit},
     outer_message::open_outer_message,
-    values::ConversationId,
+    values::{ConversationId, DirectPacket, Plaintext},
 };
 use conclave_harness::{EncodedSignedMessage, WireVersions};
 
@@ -67,6 +67,8 @@ pub(super) struct Adversary {
     sealed_away: u64,
     /// Whether they withhold every signature and every vote of their engines, to show certificates later.
     holds_back: bool,
+    /// Whether they answer every question with that they cannot supply what is asked for.
+    denies: bool,
     mischief: Vec<Mischief>,
     is_silent: bool,
     pool: Pool,
@@ -95,10 +97,18 @@ impl Adversary {
             withheld,
             sealed_away,
             holds_back,
+            denies: random.chance(250),
             mischief: Mischief::ALL.into_iter().filter(does).collect(),
             is_silent: false,
             pool: Pool::default(),
         }
+    }
+}
+
+impl Adversary {
+    /// Whether they still say anything beside what their engines send.
+    fn speaks(&self) -> bool {
+        !self.is_silent && self.pool.said <= MISCHIEF_MAX
     }
 }
 
@@ -166,8 +176,19 @@ impl World {
         let Some(membership) = known else { return };
         let agent = &self.members[member].agent;
         let live = WireVersions::live();
-        if let Ok(outer) = open_outer_message(message, membership, &agent.card, &agent.key, &live) {
-            adversary.pool.learn(*id, message, outer);
+        let Ok(outer) = open_outer_message(message, membership, &agent.card, &agent.key, &live) else {
+            return;
+        };
+        let denied = match &outer.plaintext {
+            Plaintext::Packet(DirectPacket::CatchUpRequest(request)) if adversary.denies => {
+                Some((**request).clone())
+            }
+            _ => None,
+        };
+        adversary.pool.learn(*id, message, outer);
+        let speaks = self.now_us >= adversary.turns_us && adversary.speaks();
+        if let Some(request) = denied.filter(|_| speaks) {
+            self.deny(id, &request);
         }
     }
 
@@ -192,7 +213,7 @@ impl World {
     /// One look of a Byzantine member.
     pub(super) fn mischief(&mut self, member: usize) {
         let Some(adversary) = &self.adversary else { return };
-        if adversary.is_silent || adversary.pool.said > MISCHIEF_MAX {
+        if !adversary.speaks() {
             return;
         }
         let (turned, choices) = (self.now_us >= adversary.turns_us, adversary.mischief.clone());

@@ -9,7 +9,7 @@ use conclave_conversation::{
 };
 use conclave_harness::WIRE_VERSION;
 
-use crate::conversation::world::{Future, MS, SECOND, World};
+use crate::conversation::world::World;
 
 impl World {
     /// The honest members of a conversation.
@@ -65,16 +65,7 @@ impl World {
                 if number == 0 && holds_back {
                     continue;
                 }
-                let delay = self.random.between(MS, 2 * SECOND);
-                let (conversation, plaintext) = (*conversation, ClosedValue::encode(&signed));
-                self.schedule(
-                    delay,
-                    Future::Tell {
-                        member: colluder,
-                        conversation,
-                        plaintext,
-                    },
-                );
+                self.tell_soon(colluder, conversation, ClosedValue::encode(&signed));
             }
         }
     }
