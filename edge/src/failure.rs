@@ -3,7 +3,10 @@
 //! `/fail/worker/HOW` fails in the Worker, `/fail/shard/HOW` in shard 0, which writes a row first. `/fail/shard/rows`
 //! answers how many such rows are stored, `/fail/shard/sockets` how many message streams are open, and
 //! `/fail/shard/rows-written` how many rows its run has written, index rows included, and `/fail/shard/activity` how often its
-//! run was called, sent a message or woken, that request included.
+//! run was called, sent a message or woken, that request included. From `/fail/shard/hold` to `/fail/shard/release` nothing
+//! becomes durable; `/fail/shard/held` answers once something waits for that.
+
+use std::cell::Cell;
 
 use conclave_sql::{Sql, SqlError, Value};
 use conclave_topiclog::platform::{ObjectName, ObjectPlatform};
@@ -16,6 +19,25 @@ use crate::{
     platform::DurableObject,
     runtime, timer,
 };
+
+/// How often it is looked whether what is held may go on, in milliseconds.
+const HOLD_POLL_MS: u32 = 10;
+
+thread_local! {
+    /// Nothing becomes durable meanwhile.
+    static IS_HELD: Cell<bool> = const { Cell::new(false) };
+    /// How much waits to become durable.
+    static WAITING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Waits while `/fail/shard/hold` holds.
+pub(crate) async fn wait_while_held() {
+    WAITING.set(WAITING.get() + 1);
+    while IS_HELD.get() {
+        timer::delay(HOLD_POLL_MS).await;
+    }
+    WAITING.set(WAITING.get() - 1);
+}
 
 const PREFIX: &str = "/fail/";
 const METHOD_PREFIX: &str = "fail-";
@@ -65,6 +87,13 @@ pub(crate) async fn in_object(platform: &DurableObject, method: &str) -> Option<
         "rows" => return rows().map(|count| count.to_string().into_bytes()),
         "rows-written" => return Some(sql.rows_written().to_string().into_bytes()),
         "sockets" => return Some(platform.sockets().len().to_string().into_bytes()),
+        "hold" => IS_HELD.set(true),
+        "release" => IS_HELD.set(false),
+        "held" => {
+            while WAITING.get() == 0 {
+                timer::delay(HOLD_POLL_MS).await;
+            }
+        }
         "write" => write().ok()?,
         "slow" => timer::delay(1_000).await,
         "rollback" => {

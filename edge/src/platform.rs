@@ -275,6 +275,8 @@ impl ObjectPlatform for DurableObject {
     }
 
     async fn sync(&self) -> Result<(), CallError> {
+        #[cfg(feature = "test-panics")]
+        crate::failure::wait_while_held().await;
         JsFuture::from(self.context.storage().sync())
             .await
             .map(drop)

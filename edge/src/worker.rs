@@ -12,7 +12,7 @@ use conclave_grpc_web::{
 };
 use conclave_proto::{Rpc as _, RpcKind, xmtp::backend::v1::configuration_service::GetConfiguration};
 use conclave_telemetry::Route;
-use conclave_topiclog::{Backend, CallContext, Configuration, Isolate, Reply};
+use conclave_topiclog::{Backend, CallContext, Configuration, Isolate, Reply, TRANSPORT_CEILING_BYTES};
 use futures_util::{
     FutureExt as _,
     future::{Either, select},
@@ -171,11 +171,13 @@ impl Call<'_> {
         let headers = self.request.headers();
         let content_type = headers.get("content-type");
         let grpc_encoding = headers.get("grpc-encoding");
+        let content_encoding = headers.get("content-encoding");
         let grpc_timeout = headers.get("grpc-timeout");
         let head = RequestHead {
             method,
             content_type: content_type.as_deref(),
             grpc_encoding: grpc_encoding.as_deref(),
+            content_encoding: content_encoding.as_deref(),
             grpc_timeout: grpc_timeout.as_deref(),
         };
         let checked = head.check();
@@ -327,7 +329,8 @@ impl Call<'_> {
             _ => {
                 let unary = backend.unary(self.path, message, wire_length, &context).map(Ok);
                 match within(context.deadline_ms, unary).await {
-                    Ok(reply) => self.respond_unary(encoding, reply, max_response_bytes),
+                    // The backend has held it to its own bound, from which the configuration is exempt (CONF-009).
+                    Ok(reply) => self.respond_unary(encoding, reply, bytes_limit(TRANSPORT_CEILING_BYTES)),
                     Err(status) => self.fail(encoding, &status),
                 }
             }

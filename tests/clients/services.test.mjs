@@ -1,10 +1,13 @@
 // The services beside publish and query: configuration, health, router, operator, and what is not served yet.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { Code, connect, failure } from "../support/clients.mjs";
 import { Deployment } from "../support/deployment.mjs";
 import * as envelopes from "../support/envelopes.mjs";
+import { frame, parse, request } from "../support/raw.mjs";
+import { contractServices } from "../support/wire.mjs";
 
 describe("the other services", () => {
   let deployment;
@@ -79,14 +82,36 @@ describe("the other services", () => {
     assert.equal(page.envelopes.length, 0);
   });
 
-  test("what is not built yet says so", async () => {
-    const unserved = [
-      () => client.notification.register({}),
-      () => client.notification.unregister({}),
-      () => client.notification.updateSubscriptions({}),
-      () => client.attachment.createUpload({}),
-    ];
-    for (const call of unserved) assert.equal((await failure(call)).code, Code.Unimplemented, call.toString());
+  // A deployment without push and storage (companions 5.6): each request is judged, and nothing is stored.
+  test("push and attachments answer as a deployment that has none", async () => {
+    const { notification, attachment } = client;
+    const recipient = { recipientId: randomBytes(32), recipientSecret: randomBytes(32) };
+    const code = async (call) => (await failure(call)).code;
+    assert.equal(await code(() => notification.register(recipient)), Code.FailedPrecondition);
+    assert.equal(await code(() => notification.unregister(recipient)), Code.NotFound);
+    assert.equal(await code(() => notification.updateSubscriptions(recipient)), Code.NotFound);
+    for (const short of [{ ...recipient, recipientId: randomBytes(31) }, { ...recipient, recipientSecret: randomBytes(33) }]) {
+      for (const method of ["register", "unregister", "updateSubscriptions"]) {
+        assert.equal(await code(() => notification[method](short)), Code.InvalidArgument, method);
+      }
+    }
+    assert.equal(await code(() => attachment.createUpload({ contentDigest: randomBytes(32), contentLength: 1n })), Code.Unimplemented);
+    assert.equal((await client.configuration.getConfiguration({})).attachments, undefined);
+  });
+
+  // API-210
+  test("no RPC of the published files is unknown, and one that is not in them is", async () => {
+    const refusal = async (path) => {
+      const headers = { "content-type": "application/grpc-web+proto", "grpc-timeout": "1S" };
+      const { trailers } = parse((await request(deployment.url, path, { headers, body: frame(Buffer.from([0xff])) })).body);
+      return trailers;
+    };
+    const paths = contractServices.flatMap(({ typeName, methods }) => methods.map(({ name }) => `/${typeName}/${name}`));
+    assert.equal(paths.length, 12);
+    for (const path of paths) assert.doesNotMatch(await refusal(path), /there is no RPC|not served/, path);
+    for (const path of ["/xmtp.backend.v1.QueryService/Get", "/xmtp.backend.v1.NoService/Query", "/no/such/path", "/"]) {
+      assert.match(await refusal(path), /^grpc-status:12\r\n/, path);
+    }
   });
 
   test("a bidirectional stream is refused as not built yet", async () => {

@@ -2,45 +2,14 @@
 // on.
 
 import assert from "node:assert/strict";
-import fs from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import { connect } from "../support/clients.mjs";
 import { temporaryFolder } from "../support/deployment.mjs";
+import { SCRIPT, addressOf, startEmulator } from "../support/emulator.mjs";
 import * as envelopes from "../support/envelopes.mjs";
 import { TRANSPORTS } from "../support/subscriber.mjs";
 
-// The emulator that wrangler brings is the only local runtime that evicts on request.
-const require = createRequire(createRequire(import.meta.url).resolve("wrangler"));
-const { Miniflare } = require("miniflare");
-
-const SCRIPT = "conclave";
 const SHARDS = 4;
-
-const built = (name) => fs.readFileSync(new URL(`../../target/worker/${name}`, import.meta.url));
-
-function start(state) {
-  const classes = { SEQUENCER: "Sequencer", SHARD: "Shard", REGISTRY: "Registry" };
-  const config = {
-    name: SCRIPT,
-    compatibilityDate: "2026-11-17",
-    manifest: {
-      mainModule: "entry.js",
-      modules: {
-        "entry.js": { type: "esm", contents: built("entry.js").toString() },
-        "index_bg.wasm": { type: "wasm", contents: new Uint8Array(built("index_bg.wasm")) },
-      },
-    },
-    exports: Object.fromEntries(Object.values(classes).map((name) => [name, { type: "durable-object", storage: "sqlite" }])),
-    env: {
-      ...Object.fromEntries(Object.entries(classes).map(([binding, exportName]) =>
-        [binding, { type: "durable-object", worker: SCRIPT, exportName }])),
-      CONCLAVE_IDENTIFIER: { type: "text", value: "eviction" },
-      CONCLAVE_SHARDS: { type: "text", value: String(SHARDS) },
-    },
-  };
-  return new Miniflare({ resourcePersistencePath: state, workers: [{ config }] });
-}
 
 describe("eviction", () => {
   let state;
@@ -50,8 +19,9 @@ describe("eviction", () => {
 
   before(async () => {
     state = temporaryFolder();
-    runtime = start(state.path);
-    url = String(await runtime.ready).replace(/\/$/, "");
+    const variables = { CONCLAVE_IDENTIFIER: "eviction", CONCLAVE_SHARDS: String(SHARDS) };
+    runtime = startEmulator({ state: state.path, variables });
+    url = await addressOf(runtime);
     client = connect(url);
   });
   after(async () => {

@@ -6,10 +6,12 @@ import { Code, connect, failure } from "../support/clients.mjs";
 import { Deployment } from "../support/deployment.mjs";
 import * as envelopes from "../support/envelopes.mjs";
 import { frame, grpcStatus, request } from "../support/raw.mjs";
+import { encode } from "../support/wire.mjs";
 import { until } from "../support/until.mjs";
 
 const OK = 200;
 const LOST = 503;
+const DEADLINE_EXCEEDED = 4;
 const UNAVAILABLE = 14;
 
 describe("a failure on purpose", () => {
@@ -55,6 +57,15 @@ describe("a failure on purpose", () => {
     // The panic comes after the slow call began: the shard serves calls in the order they come.
     assert.equal((await fail("shard/panic")).status, LOST);
     assert.equal((await slow).status, LOST);
+  });
+
+  test("a call that takes longer than its caller waits is DEADLINE_EXCEEDED", async () => {
+    const body = frame(Buffer.from(encode("xmtp.backend.v1.PublishRequest", { envelopes: [envelopes.groupMessage(envelopes.groupId(), "late")] })));
+    const headers = { "content-type": "application/grpc-web", "grpc-timeout": "100m" };
+    await fail("shard/hold");
+    const late = await request(deployment.url, "/xmtp.backend.v1.PublishService/Publish", { headers, body });
+    assert.equal(grpcStatus(late.body), DEADLINE_EXCEEDED);
+    await fail("shard/release");
   });
 
   test("a panic in the Worker is UNAVAILABLE to its caller and unnoticed by an idle shard", async () => {

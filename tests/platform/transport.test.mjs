@@ -66,6 +66,8 @@ describe("the transport", () => {
     assert.equal(grpcStatus(declared.body), UNIMPLEMENTED);
     const flagged = await send(PUBLISH, { headers: BINARY, body: frame(message, 1) });
     assert.equal(grpcStatus(flagged.body), UNIMPLEMENTED);
+    const whole = await send(PUBLISH, { headers: { ...BINARY, "content-encoding": "gzip" }, body: frame(message) });
+    assert.equal(grpcStatus(whole.body), UNIMPLEMENTED);
     const identity = await send(PUBLISH, { headers: { ...BINARY, "grpc-encoding": "identity" }, body: frame(message) });
     assert.equal(grpcStatus(identity.body), 0);
   });
@@ -80,6 +82,53 @@ describe("the transport", () => {
     const tooLong = frame(Buffer.alloc(Number(limits.maxRequestBytes) + 1));
     assert.equal(grpcStatus((await send(PUBLISH, { headers: BINARY, body: tooLong })).body), OUT_OF_RANGE);
     assert.equal(grpcStatus((await send(QUERY, { headers: BINARY, body: frame(Buffer.alloc(0)) })).body), 0);
+  });
+
+  // API-282, API-283
+  test("25 MiB are carried in both directions, to the byte", async () => {
+    const CEILING_BYTES = 26_214_400;
+    const group = envelopes.groupId();
+    let count = 0;
+    /** Another envelope of the same length each time. */
+    const next = (bytes) => {
+      const envelope = envelopes.groupMessageOf(bytes, group);
+      const { data } = envelope.payload.value;
+      data[data.length - 1] = (count += 1);
+      return envelope;
+    };
+    const many = Array.from({ length: 25 }, () => next(1_040_000));
+    const rest = (list) => CEILING_BYTES - publishRequest(...list).length;
+    // The last takes a tag and a length of three bytes.
+    const exact = publishRequest(...many, next(rest(many) - 4));
+    assert.equal(exact.length, CEILING_BYTES);
+    const published = await send(PUBLISH, { headers: BINARY, body: frame(exact) });
+    assert.equal(grpcStatus(published.body), 0);
+
+    const { envelopeMetas } = decode("xmtp.backend.v1.PublishResponse", parse(published.body).messages[0]);
+    const last = envelopeMetas.at(-1).cursor.sequenceId;
+    const read = async (type) => {
+      const queries = [{ topic: envelopes.groupTopic(group), cursor: { sequenceId: last } }];
+      const query = frame(Buffer.from(encode("xmtp.backend.v1.QueryRequest", { queries, limit: 1000 })));
+      const isText = type.includes("text");
+      const answer = await send(QUERY, { headers: { "content-type": type }, body: isText ? query.toString("base64") : query });
+      return parse(isText ? Buffer.from(answer.body.toString("latin1"), "base64") : answer.body);
+    };
+    const page = Array.from({ length: 24 }, () => next(1_040_000));
+    assert.equal(grpcStatus((await send(PUBLISH, { headers: BINARY, body: frame(publishRequest(...page)) })).body), 0);
+    const { messages: [almost] } = await read("application/grpc-web");
+    const [one] = decode("xmtp.backend.v1.QueryResponse", almost).envelopes;
+    const around = encode("xmtp.backend.v1.QueryResponse", { envelopes: [one] }).length - 1_040_000;
+    const filler = CEILING_BYTES - almost.length - around;
+    // Two, because one would be longer than an envelope may be.
+    const halves = [Math.floor((filler - around) / 2), Math.ceil((filler - around) / 2)].map(next);
+    assert.equal(grpcStatus((await send(PUBLISH, { headers: BINARY, body: frame(publishRequest(...halves)) })).body), 0);
+    for (const type of ["application/grpc-web", "application/grpc-web-text"]) {
+      const { messages, trailers } = await read(type);
+      assert.match(trailers, /^grpc-status:0\r\n/);
+      assert.equal(messages[0].length, CEILING_BYTES, type);
+    }
+    assert.equal(grpcStatus((await send(PUBLISH, { headers: BINARY, body: frame(publishRequest(next(100))) })).body), 0);
+    assert.match((await read("application/grpc-web")).trailers, new RegExp(`^grpc-status:${OUT_OF_RANGE}\r\n`));
   });
 
   // API-223, API-285

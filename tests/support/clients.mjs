@@ -23,6 +23,30 @@ export function connect(url, options = {}) {
   };
 }
 
+/** Requests of a bidirectional stream, which can be pushed while it runs, and ended. */
+export function outgoing() {
+  const waiting = [];
+  let wake = () => {};
+  let isOver = false;
+  return {
+    push(request) {
+      waiting.push({ request });
+      wake();
+    },
+    end() {
+      isOver = true;
+      wake();
+    },
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        while (waiting.length > 0) yield waiting.shift();
+        if (isOver) return;
+        await new Promise((resolve) => { wake = resolve; });
+      }
+    },
+  };
+}
+
 /** Runs `call` and returns the ConnectError it must fail with. */
 export async function failure(call) {
   try {

@@ -59,6 +59,16 @@ export function groupMessage(group, text, { contentType = APPLICATION } = {}) {
   return { payload: { case: "groupMessage", value: { data } } };
 }
 
+/** A group message whose envelope has exactly so many bytes, of at least 100. */
+export function groupMessageOf(bytes, group = groupId()) {
+  const make = (characters) => groupMessage(group, "x".repeat(characters));
+  const length = (envelope) => encode("xmtp.backend.v1.ClientEnvelope", envelope).length;
+  const guess = bytes - 80;
+  const envelope = make(guess + bytes - length(make(guess)));
+  if (length(envelope) !== bytes) throw new Error(`no envelope has ${bytes} bytes, or its lengths take another form`);
+  return envelope;
+}
+
 /** A commit of the group: the only group message that is never deleted. */
 export function commit(group, text) {
   return groupMessage(group, text, { contentType: COMMIT });

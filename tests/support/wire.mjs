@@ -14,6 +14,11 @@ export function service(name) {
   return found;
 }
 
+/** The descriptions of all services of the contract. */
+export const contractServices = [...registry].filter(
+  ({ kind, typeName }) => kind === "service" && typeName.startsWith("xmtp.backend.v1."),
+);
+
 /** The description of a message. */
 export function message(name) {
   const found = registry.getMessage(name);

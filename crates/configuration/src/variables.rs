@@ -17,7 +17,9 @@ use conclave_identity::{
 use conclave_proto::xmtp::backend::v1::{AuthConfiguration, auth_configuration::SigningKey};
 use conclave_registry::{AdmissionToken, RegistryConfiguration};
 use conclave_topiclog::{
-    Configuration, chain_routes::ChainRoutes, configuration::KEEPALIVE_INTERVAL_MS_MIN,
+    Configuration,
+    chain_routes::ChainRoutes,
+    configuration::{KEEPALIVE_INTERVAL_MS_MIN, MAX_CALL_DURATION_MS_MIN},
     routing::SHARD_COUNT_MAX,
 };
 
@@ -39,7 +41,7 @@ const OPERATOR_TOKEN: &str = "OPERATOR_TOKEN";
 type Set = fn(&mut Draft, &str) -> Result<(), String>;
 
 /// The variables with a name of their own, without [`PREFIX`].
-const NAMED: [(&str, Set); 18] = [
+const NAMED: &[(&str, Set)] = &[
     (IDENTIFIER, |draft, value| {
         draft.is_named = true;
         set(&mut draft.backend.identifier, parse::identifier(value))
@@ -63,6 +65,12 @@ const NAMED: [(&str, Set); 18] = [
         set(
             &mut draft.backend.max_pong_wait_ms,
             parse::number(value, KEEPALIVE_INTERVAL_MS_MIN + 1, u32::MAX),
+        )
+    }),
+    ("MAX_CALL_DURATION_MS", |draft, value| {
+        set(
+            &mut draft.backend.max_call_duration_ms,
+            parse::number(value, MAX_CALL_DURATION_MS_MIN, u32::MAX),
         )
     }),
     ("RETENTION_GROUP_MESSAGE_SECONDS", |draft, value| {

@@ -161,6 +161,7 @@ fn a_request_is_what_the_server_reads() {
         method: "POST",
         content_type: content_type.as_deref(),
         grpc_encoding: None,
+        content_encoding: None,
         grpc_timeout: timeout.as_deref(),
     };
     let accepted = head.check().expect("a call");

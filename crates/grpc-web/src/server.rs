@@ -33,6 +33,8 @@ pub struct RequestHead<'a> {
     pub content_type: Option<&'a str>,
     /// The `grpc-encoding` header.
     pub grpc_encoding: Option<&'a str>,
+    /// The `content-encoding` header, with which HTTP says that a whole body is compressed.
+    pub content_encoding: Option<&'a str>,
     /// The `grpc-timeout` header.
     pub grpc_timeout: Option<&'a str>,
 }
@@ -68,8 +70,8 @@ impl RequestHead<'_> {
     ///
     /// # Errors
     /// [`Refusal::Http`] 405 for a method other than POST and 415 for a content type that is not gRPC-Web;
-    /// [`Refusal::Call`] UNIMPLEMENTED for a `grpc-encoding` other than identity (API-281) and INTERNAL for a
-    /// `grpc-timeout` that cannot be read, as for any other broken framing.
+    /// [`Refusal::Call`] UNIMPLEMENTED for a `grpc-encoding` or `content-encoding` other than identity (API-281) and
+    /// INTERNAL for a `grpc-timeout` that cannot be read, as for any other broken framing.
     pub fn check(&self) -> Result<Accepted, Refusal> {
         if self.method != "POST" {
             return Err(Refusal::Http { status: 405 });
@@ -79,10 +81,9 @@ impl RequestHead<'_> {
             .and_then(ContentType::parse)
             .ok_or(Refusal::Http { status: 415 })?;
         let encoding = content_type.encoding();
-        if let Some(name) = self.grpc_encoding.map(str::trim).filter(|name| !name.is_empty())
-            && !name.eq_ignore_ascii_case("identity")
-        {
-            let status = Status::unimplemented("grpc-encoding other than identity is not supported");
+        let named = [self.grpc_encoding, self.content_encoding].into_iter().flatten();
+        if named.map(str::trim).any(is_compression) {
+            let status = Status::unimplemented("compressed requests are not supported");
             return Err(Refusal::Call { encoding, status });
         }
         let timeout = self
@@ -95,6 +96,11 @@ impl RequestHead<'_> {
             })?;
         Ok(Accepted { encoding, timeout })
     }
+}
+
+/// Whether an encoding a header names is one.
+fn is_compression(name: &str) -> bool {
+    !name.is_empty() && !name.eq_ignore_ascii_case("identity")
 }
 
 /// Reads the one message of a request body that arrives in pieces.

@@ -74,24 +74,33 @@ fn a_call_is_answered_in_its_own_encoding() {
 
 // API-281
 #[test]
-fn a_compression_encoding_is_unimplemented() {
+fn a_compression_encoding_is_unimplemented_whichever_header_names_it() {
     for (encoding, accepted) in [
         ("gzip", false),
         ("deflate", false),
         ("x", false),
+        ("identity, gzip", false),
         ("identity", true),
-        ("Identity", true),
+        (" Identity ", true),
+        ("", true),
     ] {
-        let head = RequestHead {
+        let call = head("POST", Some("application/grpc-web"));
+        let by_grpc = RequestHead {
             grpc_encoding: Some(encoding),
-            ..head("POST", Some("application/grpc-web"))
+            ..call
         };
-        match head.check() {
-            Ok(_) => assert!(accepted, "{encoding}"),
-            Err(Refusal::Call { status, .. }) => {
-                assert!(!accepted && status.code == Code::Unimplemented, "{encoding}");
+        let by_http = RequestHead {
+            content_encoding: Some(encoding),
+            ..call
+        };
+        for head in [by_grpc, by_http] {
+            match head.check() {
+                Ok(_) => assert!(accepted, "{head:?}"),
+                Err(Refusal::Call { status, .. }) => {
+                    assert!(!accepted && status.code == Code::Unimplemented, "{head:?}");
+                }
+                Err(other) => panic!("{other:?}"),
             }
-            Err(other) => panic!("{other:?}"),
         }
     }
 }

@@ -20,6 +20,11 @@ pub const DEFAULT_MAX_PONG_WAIT_MS: u32 = 90_000;
 /// The shortest configurable silence, in milliseconds: below it a stream is mostly keepalives.
 pub const KEEPALIVE_INTERVAL_MS_MIN: u32 = 100;
 
+/// How long a call to an object or a chain may take unless configured otherwise, in milliseconds.
+pub const DEFAULT_MAX_CALL_DURATION_MS: u32 = 10_000;
+/// The shortest configurable duration of a call, in milliseconds: below it no publish of several shards succeeds.
+pub const MAX_CALL_DURATION_MS_MIN: u32 = 100;
+
 /// The configuration of a deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
@@ -38,6 +43,8 @@ pub struct Configuration {
     pub max_pong_wait_ms: u32,
     /// The most bytes that wait in a stream for a client that does not read. No variable sets it.
     pub stream_output_bytes_max: usize,
+    /// How long a call to an object or a chain may take unless the client allows less, in milliseconds.
+    pub max_call_duration_ms: u32,
     /// Which handles may be claimed. Its shortest name is published, its reserved names are not.
     pub handles: HandlePolicy,
     /// The lowest client version that may connect, SemVer 2.0.0, or empty.
@@ -83,6 +90,7 @@ impl Default for Configuration {
             keepalive_interval_ms: DEFAULT_KEEPALIVE_INTERVAL_MS,
             max_pong_wait_ms: DEFAULT_MAX_PONG_WAIT_MS,
             stream_output_bytes_max: OUTPUT_BYTES_MAX,
+            max_call_duration_ms: DEFAULT_MAX_CALL_DURATION_MS,
             handles: HandlePolicy::default(),
             min_libxmtp_version: String::new(),
             chains: ChainRoutes::default(),

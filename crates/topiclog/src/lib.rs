@@ -38,6 +38,7 @@ mod status;
 pub mod storage;
 
 pub use backend::{Backend, CallContext, Reply};
+pub use conclave_envelope::limits::TRANSPORT_CEILING_BYTES;
 pub use configuration::Configuration;
 pub use isolate::Isolate;
 pub use sequencer::Sequencer;

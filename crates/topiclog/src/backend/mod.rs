@@ -3,6 +3,7 @@
 //!
 //! - [`publish`]: Publish, with [`validation`] against [`histories`] and [`finds`];
 //! - [`query`]: Query and QueryNewest; [`inboxes`]: GetInboxIds; `wallets`: VerifySmartContractWalletSignatures;
+//! - [`notification`]: push and attachments, which a deployment has none of;
 //! - [`health`]: the health protocol; [`streams`]: what opens a stream;
 //! - [`routes`]: which paths there are.
 
@@ -10,6 +11,7 @@ mod finds;
 mod health;
 mod histories;
 mod inboxes;
+mod notification;
 mod publish;
 mod query;
 mod routes;
@@ -34,9 +36,6 @@ use crate::{
 };
 use routes::Route;
 
-/// How long a call to an object may take unless the client allows less, in milliseconds.
-pub const CALL_DEADLINE_MS: u32 = 10_000;
-
 /// What came with a call besides its message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallContext {
@@ -44,14 +43,6 @@ pub struct CallContext {
     pub deadline_ms: Option<u32>,
     /// The header `conclave-expected-router-instance`. Only Publish reads it.
     pub expected_router_instance: Option<String>,
-}
-
-impl CallContext {
-    /// How long one call to an object or a chain may take, in milliseconds.
-    fn call_deadline_ms(&self) -> u32 {
-        self.deadline_ms
-            .map_or(CALL_DEADLINE_MS, |ms| ms.min(CALL_DEADLINE_MS))
-    }
 }
 
 /// What a unary RPC came to.
@@ -195,10 +186,20 @@ impl<P: Platform> Backend<P> {
                 .await
                 .map(|response| response.to_vec()),
             Some(Route::VerifyWalletSignatures) => self.verify_wallet_signatures(message, context).await,
+            Some(Route::RegisterRecipient) => Err(notification::register(message)),
+            Some(Route::UnregisterRecipient) => Err(notification::unregister(message)),
+            Some(Route::UpdateSubscriptions) => Err(notification::update_subscriptions(message)),
+            Some(Route::CreateUpload) => Err(notification::create_upload(message)),
             Some(Route::HealthCheck) => self.check_health(message, context).await,
             Some(Route::HealthList) => self.list_health(context).await,
             _ => Err(routes::not_served(path)),
         }
+    }
+
+    /// How long one call to an object or a chain may take, in milliseconds.
+    fn call_deadline_ms(&self, context: &CallContext) -> u32 {
+        let max = self.configuration.max_call_duration_ms;
+        context.deadline_ms.map_or(max, |ms| ms.min(max))
     }
 
     async fn ask_sequencer(&self, method: &str, context: &CallContext) -> Result<Vec<u8>, Status> {
@@ -225,7 +226,7 @@ impl<P: Platform> Backend<P> {
     ) -> Result<Bytes, Status> {
         let answered = self
             .platform
-            .call(to, method, request, context.call_deadline_ms())
+            .call(to, method, request, self.call_deadline_ms(context))
             .await
             .map_err(|error| status::from_call_error(&error))?;
         self.heard(answer::decode(answered))
@@ -241,7 +242,7 @@ impl<P: Platform> Backend<P> {
     ) -> Result<P::Passed, Status> {
         let answered = self
             .platform
-            .call_passing(to, method, request, context.call_deadline_ms())
+            .call_passing(to, method, request, self.call_deadline_ms(context))
             .await
             .map_err(|error| status::from_call_error(&error))?;
         self.heard(answered)

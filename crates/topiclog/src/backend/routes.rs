@@ -1,4 +1,4 @@
-//! Which paths there are, and which of them are served yet.
+//! Which paths there are.
 
 use conclave_grpc_web::Status;
 use conclave_proto::{
@@ -6,11 +6,12 @@ use conclave_proto::{
     conclave::{operator::v1::operator_service, registry::v1::registry_service, router::v1::router_service},
     grpc::health::v1::health,
     xmtp::backend::v1::{
-        configuration_service, identity_service, publish_service, query_service, subscription_service,
+        attachment_service, configuration_service, identity_service, notification_service, publish_service,
+        query_service, subscription_service,
     },
 };
 
-/// An RPC that is served.
+/// An RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     Publish,
@@ -21,6 +22,10 @@ pub(super) enum Route {
     SubscribeStatic,
     GetConfiguration,
     VerifyWalletSignatures,
+    RegisterRecipient,
+    UnregisterRecipient,
+    UpdateSubscriptions,
+    CreateUpload,
     HealthCheck,
     HealthList,
     HealthWatch,
@@ -43,7 +48,7 @@ const fn served<R: Rpc>(route: Route) -> Served {
     }
 }
 
-const SERVED: [Served; 17] = [
+const SERVED: [Served; 21] = [
     served::<publish_service::Publish>(Route::Publish),
     served::<query_service::Query>(Route::Query),
     served::<query_service::QueryNewest>(Route::QueryNewest),
@@ -52,6 +57,10 @@ const SERVED: [Served; 17] = [
     served::<subscription_service::SubscribeStatic>(Route::SubscribeStatic),
     served::<configuration_service::GetConfiguration>(Route::GetConfiguration),
     served::<identity_service::VerifySmartContractWalletSignatures>(Route::VerifyWalletSignatures),
+    served::<notification_service::Register>(Route::RegisterRecipient),
+    served::<notification_service::Unregister>(Route::UnregisterRecipient),
+    served::<notification_service::UpdateSubscriptions>(Route::UpdateSubscriptions),
+    served::<attachment_service::CreateUpload>(Route::CreateUpload),
     served::<health::Check>(Route::HealthCheck),
     served::<health::List>(Route::HealthList),
     served::<health::Watch>(Route::HealthWatch),
@@ -62,9 +71,6 @@ const SERVED: [Served; 17] = [
     served::<registry_service::Lookup>(Route::Registry),
     served::<registry_service::List>(Route::Registry),
 ];
-
-/// The package whose other services are part of the contract.
-const CONTRACT_PACKAGE: &str = "/xmtp.backend.v1.";
 
 pub(super) fn find(path: &str) -> Option<Route> {
     SERVED
@@ -81,22 +87,18 @@ pub(super) fn served_path(path: &str) -> Option<&'static str> {
         .map(|served| served.path)
 }
 
-/// How messages travel at `path`. What is not served yet counts as unary, and answers so.
+/// How messages travel at `path`.
 pub(super) fn kind(path: &str) -> Option<RpcKind> {
     SERVED
         .iter()
         .find(|served| served.path == path)
         .map(|served| served.kind)
-        .or_else(|| path.starts_with(CONTRACT_PACKAGE).then_some(RpcKind::Unary))
 }
 
-/// UNIMPLEMENTED, in words that tell a path that is not there yet from one that does not exist.
+/// UNIMPLEMENTED, in words that tell a path that is called in another way from one that does not exist.
 pub(super) fn not_served(path: &str) -> Status {
     if find(path).is_some() {
         return Status::unimplemented(format!("{path} is not called this way"));
-    }
-    if path.starts_with(CONTRACT_PACKAGE) {
-        return Status::unimplemented(format!("{path} is not served yet"));
     }
     Status::unimplemented(format!("there is no RPC {path}"))
 }

@@ -250,7 +250,7 @@ impl<P: Platform> Backend<P> {
         let verdicts = self
             .isolate
             .chains()
-            .admit(&questions, context.call_deadline_ms());
+            .admit(&questions, self.call_deadline_ms(context));
         let verdicts = verdicts.await;
         questions.into_iter().cloned().zip(verdicts).collect()
     }

@@ -35,7 +35,7 @@ impl<P: Platform> Backend<P> {
         let verdicts = self
             .isolate
             .chains()
-            .verify(&questions, context.call_deadline_ms())
+            .verify(&questions, self.call_deadline_ms(context))
             .await
             .map_err(|outage| Status::unavailable(outage.to_string()))?;
         let responses = verdicts.into_iter().map(|verdict| Response {

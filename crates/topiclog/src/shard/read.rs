@@ -245,6 +245,9 @@ pub(super) fn previous(sql: &impl Sql, topic_id: i64, sequence_id: u64) -> Resul
         .map_or(Ok(0), |row| Ok(row.optional_unsigned(0)?.unwrap_or(0)))
 }
 
+/// How long a hash is, in bytes.
+const HASH_BYTES: usize = 32;
+
 /// Columns from 1: sequence id, server_ns, expiry_ns, is_commit_or_proposal, hash.
 fn to_meta(row: &Row, topic: &Bytes) -> Result<wire::EnvelopeMeta, SqlError> {
     Ok(wire::EnvelopeMeta {
@@ -254,7 +257,7 @@ fn to_meta(row: &Row, topic: &Bytes) -> Result<wire::EnvelopeMeta, SqlError> {
         server_ns: nanos(row, 2)?,
         message_hash: Some(wire::MessageHash {
             hash: Some(wire::message_hash::Hash::Sha256(Bytes::copy_from_slice(
-                row.blob(5)?,
+                &row.array::<HASH_BYTES>(5)?,
             ))),
         }),
         topic: Some(wire::Topic { topic: topic.clone() }),

@@ -1,7 +1,7 @@
 //! Configuration, health, and what is not there.
 
 use bytes::Bytes;
-use conclave_grpc_web::Code;
+use conclave_grpc_web::{Code, Status};
 use conclave_proto::{
     RpcKind,
     conclave::router::v1::router_service::GetInstance,
@@ -9,7 +9,13 @@ use conclave_proto::{
         HealthCheckRequest, HealthCheckResponse, HealthListRequest, health,
         health_check_response::ServingStatus,
     },
-    xmtp::backend::v1::{GetConfigurationRequest, configuration_service::GetConfiguration},
+    xmtp::backend::v1::{
+        CreateUploadRequest, GetConfigurationRequest, RegisterRequest, Subscription, UnregisterRequest,
+        UpdateSubscriptionsRequest,
+        attachment_service::CreateUpload,
+        configuration_service::GetConfiguration,
+        notification_service::{Register, Unregister, UpdateSubscriptions},
+    },
 };
 use conclave_topiclog::{Backend, CallContext, Configuration, platform::ObjectName};
 use prost::Message as _;
@@ -149,11 +155,11 @@ fn a_watch_reports_the_health_now_and_whenever_it_changes() {
 
 // API-281
 #[test]
-fn what_is_not_served_yet_and_what_does_not_exist_are_unimplemented() {
+fn what_is_called_in_another_way_and_what_does_not_exist_are_unimplemented() {
     let world = World::new(1);
     for (path, known) in [
         ("/xmtp.backend.v1.SubscriptionService/Subscribe", true),
-        ("/xmtp.backend.v1.NotificationService/Subscribe", true),
+        ("/xmtp.backend.v1.NotificationService/Subscribe", false),
         ("/xmtp.backend.v1.SubscriptionService/SubscribeStatic", true),
         ("/other.Service/Method", false),
         ("", false),
@@ -244,5 +250,50 @@ fn a_request_that_does_not_decode_is_an_invalid_argument() {
             Code::InvalidArgument,
             "{path}"
         );
+    }
+}
+
+/// A deployment without push and without storage (companions 5.6).
+#[test]
+fn push_and_attachments_are_answered_as_by_a_deployment_that_has_none() {
+    let world = World::new(1);
+    for (length, refused) in [(0, true), (31, true), (32, false), (33, true)] {
+        let bytes = || Bytes::from(vec![7; length]);
+        for (id, secret) in [
+            (bytes(), Bytes::from(vec![7; 32])),
+            (Bytes::from(vec![7; 32]), bytes()),
+        ] {
+            let expected = |code| if refused { Code::InvalidArgument } else { code };
+            let register = world.call::<Register>(&RegisterRequest {
+                recipient_id: id.clone(),
+                recipient_secret: secret.clone(),
+                delivery: None,
+            });
+            let unregister = world.call::<Unregister>(&UnregisterRequest {
+                recipient_id: id.clone(),
+                recipient_secret: secret.clone(),
+            });
+            let update = world.call::<UpdateSubscriptions>(&UpdateSubscriptionsRequest {
+                recipient_id: id,
+                recipient_secret: secret,
+                adds: vec![Subscription::default()],
+                removes: Vec::new(),
+            });
+            let code = |result: Result<(), Status>| result.expect_err("no recipient").code;
+            assert_eq!(
+                code(register.map(|_| ())),
+                expected(Code::FailedPrecondition),
+                "{length}"
+            );
+            assert_eq!(code(unregister.map(|_| ())), expected(Code::NotFound), "{length}");
+            assert_eq!(code(update.map(|_| ())), expected(Code::NotFound), "{length}");
+        }
+    }
+    for content_digest in [Bytes::new(), Bytes::from(vec![7; 32])] {
+        let upload = world.call::<CreateUpload>(&CreateUploadRequest {
+            content_digest,
+            content_length: 1,
+        });
+        assert_eq!(upload.expect_err("no storage").code, Code::Unimplemented);
     }
 }
