@@ -113,11 +113,4 @@ describe("the other services", () => {
       assert.match(await refusal(path), /^grpc-status:12\r\n/, path);
     }
   });
-
-  test("a bidirectional stream is refused as not built yet", async () => {
-    const error = await failure(async () => {
-      for await (const _ of client.subscription.subscribe((async function* () {})())) break;
-    });
-    assert.equal(error.code, Code.Unimplemented);
-  });
 });

@@ -2,33 +2,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Code, connect, failure } from "../support/clients.mjs";
+import { Code, connect, failure, outgoing } from "../support/clients.mjs";
 import { Deployment } from "../support/deployment.mjs";
 import * as envelopes from "../support/envelopes.mjs";
-
-/** Requests that can be pushed while a call runs, and ended. */
-function outgoing() {
-  const waiting = [];
-  let wake = () => {};
-  let isOver = false;
-  return {
-    push(request) {
-      waiting.push({ request });
-      wake();
-    },
-    end() {
-      isOver = true;
-      wake();
-    },
-    async *[Symbol.asyncIterator]() {
-      for (;;) {
-        while (waiting.length > 0) yield waiting.shift();
-        if (isOver) return;
-        await new Promise((resolve) => { wake = resolve; });
-      }
-    },
-  };
-}
 
 describe("Subscribe by connect-es", () => {
   let deployment;
