@@ -266,7 +266,7 @@ describe("the bounds table", () => {
     const reached = new Set([
       ...rows.map(({ limit }) => limit),
       ...["maxRequestBytes", "maxResponseBytes", "maxQueryLimit", "defaultQueryLimit", "maxIdentityEntries"],
-      // tests/clients/subscribe.test.mjs
+      // tests/clients/status_table_streams.test.mjs
       ...["maxUpdateAdds", "maxUpdateRemoves", "maxStreamTopics", "maxUpdateFramesPerSecond", "maxUpdateBurst"],
       ...["maxPingFramesPerSecond", "maxPingBurst"],
     ]);

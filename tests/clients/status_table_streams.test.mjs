@@ -1,15 +1,12 @@
 // The rows of the contract's two tables (section 7) that belong to streams: each condition is provoked, and read by connect-es
-// as the code the table names. Those of single calls: status_table.test.mjs, bounds_table.test.mjs.
+// as the code the table names. Those of single calls: status_table.test.mjs, bounds_table.test.mjs. A client that does not read is
+// in tests/platform/slow_readers.test.mjs, and a stream whose backend fails in tests/platform/failure.test.mjs.
 
 import assert from "node:assert/strict";
-import http from "node:http";
 import { after, before, describe, test } from "node:test";
 import { Code, connect, failure, outgoing } from "../support/clients.mjs";
 import { Deployment, temporaryFolder } from "../support/deployment.mjs";
 import * as envelopes from "../support/envelopes.mjs";
-import { frame, parse } from "../support/raw.mjs";
-import { SOON_MS } from "../support/until.mjs";
-import { encode } from "../support/wire.mjs";
 
 const MAX_CURSOR = 9_223_372_036_854_775_807n;
 
@@ -164,40 +161,4 @@ describe("the tables, on streams of deployments of their own", () => {
       state.remove();
     }
   });
-
-  // API-254, API-281
-  test("RESOURCE_EXHAUSTED: a stream's output cannot be queued because the client is not reading, and others go on", () =>
-    served({}, async (deployment, client) => {
-      const group = envelopes.groupId();
-      const topic = envelopes.groupTopic(group);
-      const body = frame(Buffer.from(encode("xmtp.backend.v1.SubscribeStaticRequest", { topics: adding([topic]) })));
-      const headers = { "content-type": "application/grpc-web" };
-      const path = "/xmtp.backend.v1.SubscriptionService/SubscribeStatic";
-      // An answer that nobody reads until everything was published.
-      const stalled = await new Promise((resolve, reject) => {
-        const request = http.request(new URL(path, deployment.url), { method: "POST", headers, highWaterMark: 1 }, resolve);
-        request.on("error", reject);
-        request.end(body);
-      });
-      const controller = new AbortController();
-      const reading = client.subscription.subscribeStatic({ topics: adding([topic]) }, { signal: controller.signal });
-      const frames = reading[Symbol.asyncIterator]();
-      assert.equal((await frames.next()).value.response.case, "started");
-      const PUBLISHED = 30;
-      let received = 0;
-      for (let count = 0; count < PUBLISHED; count += 1) {
-        await client.publish.publish({ envelopes: [envelopes.groupMessage(group, `${count}`.padEnd(1_000_000, "x"))] });
-      }
-      while (received < PUBLISHED) {
-        const { value } = await frames.next();
-        if (value.response.case === "messages") received += value.response.value.envelopes.length;
-      }
-      controller.abort();
-      const chunks = [];
-      stalled.setTimeout(SOON_MS, () => stalled.destroy(new Error("the stalled stream does not end")));
-      for await (const chunk of stalled) chunks.push(chunk);
-      const { messages, trailers } = parse(Buffer.concat(chunks));
-      assert.match(trailers, new RegExp(`^grpc-status:${Code.ResourceExhausted}\\r\\n`));
-      assert.ok(messages.length < PUBLISHED);
-    }));
 });

@@ -13,10 +13,13 @@ export function frame(payload, flags = 0) {
   return Buffer.concat([head, payload]);
 }
 
-/** Sends one request and resolves with status, headers and the whole body. */
+/**
+ * Sends one request over a connection of its own, and resolves with status, headers and the whole body. A kept connection would
+ * be one that the runtime may have closed while a test computed.
+ */
 export function request(url, path, { method = "POST", headers = {}, body } = {}) {
   return new Promise((resolve, reject) => {
-    const outgoing = http.request(new URL(path, url), { method, headers }, (response) => {
+    const outgoing = http.request(new URL(path, url), { method, headers, agent: false }, (response) => {
       const chunks = [];
       response.on("data", (chunk) => chunks.push(chunk));
       response.on("error", reject);
