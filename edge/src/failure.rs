@@ -11,7 +11,7 @@ use std::cell::Cell;
 use conclave_sql::{Sql, SqlError, Value};
 use conclave_topiclog::platform::{ObjectName, ObjectPlatform};
 use js_sys::Uint8Array;
-use wasm_bindgen::{JsCast as _, JsValue};
+use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 
 use crate::{
