@@ -173,6 +173,9 @@ impl Session {
     /// # Errors
     /// The status the stream fails with.
     pub(super) fn receive_client(&mut self, message: Bytes, now_ns: u64) -> Result<(), Status> {
+        if self.updates.is_ending {
+            return Ok(());
+        }
         let length = message.len();
         let request = decode_frame(message, &self.limits)
             .map_err(|failure| Status::invalid_argument(failure.to_string()))?

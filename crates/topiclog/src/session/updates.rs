@@ -46,7 +46,9 @@ pub(super) struct Updates {
     pub(super) applying: Option<Applying>,
     /// The id of the last update taken up.
     pub(super) last_id: u64,
-    /// The client has ended its half, and every update before that is answered.
+    /// The client has ended its half; whatever comes after that is none of its requests.
+    pub(super) is_ending: bool,
+    /// It has, and every update before that is answered.
     pub(super) is_ended: bool,
 }
 
@@ -58,6 +60,7 @@ impl Updates {
             return false;
         }
         self.waiting_bytes += length;
+        self.is_ending |= matches!(waiting, Waiting::End);
         self.waiting.push_back(waiting);
         true
     }

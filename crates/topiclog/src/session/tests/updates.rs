@@ -362,6 +362,7 @@ fn a_client_that_ends_its_half_gets_what_it_asked_for_and_then_the_end() {
     stream.update(1, &[(1, 0)], &[]).expect("accepted");
     stream.update(2, &[], &[1]).expect("accepted");
     stream.session.end_requests().expect("taken");
+    stream.update(3, &[(2, 0)], &[]).expect("not looked at");
     assert!(!stream.session.is_finished());
     stream.heads(&[0]).expect("taken");
     assert!(!stream.session.is_finished(), "frames wait");
