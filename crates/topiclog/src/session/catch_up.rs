@@ -6,8 +6,9 @@
 //! where it continues the chain; otherwise, and for history, it reads from `delivered` on. So a push that is lost,
 //! repeated or late, and a shard that sleeps or restarts, can neither skip nor repeat an envelope (API-254).
 //!
-//! History is read in rounds: every registration that is behind gets one turn before any gets its next, one that was
-//! registered while the round runs included (API-261).
+//! Who is behind waits for a turn, and after it waits again behind everyone else. One read is on its way at a time, over all
+//! shards, so that frames come in the order of the turns: between two frames of one registration's history every other that
+//! has some gets one (API-261).
 
 use conclave_grpc_web::Status;
 use conclave_proto::conclave::internal::v1::{
@@ -16,10 +17,7 @@ use conclave_proto::conclave::internal::v1::{
     to_shard::{Message as Outgoing, Read},
 };
 
-use super::{
-    machine::Session,
-    registrations::{PendingRead, RegistrationId},
-};
+use super::{machine::Session, registrations::RegistrationId};
 use crate::{
     planted::{self, Bug},
     sequencer::SEQUENCE_ID_MAX,
@@ -36,13 +34,20 @@ const READ_BYTES: u64 = 1 << 20;
 /// What an answer to such a request may come to, in bytes: it stops behind an envelope, and not within one.
 const PAGE_BYTES: usize = 2 << 20;
 
+/// A read that a shard has not answered: its topics, and what was wanted of each when it was asked.
+#[derive(Debug)]
+pub(super) struct PendingRead {
+    id: u64,
+    place: usize,
+    asked: Vec<(RegistrationId, u64)>,
+    pub(super) has_waited: bool,
+}
+
 impl Session {
     pub(super) fn take_page(&mut self, place: usize, page: Page) -> Result<(), Status> {
-        let Some(known) = self.registrations.place_mut(place) else {
-            return Ok(());
-        };
         // An answer to a read that was given up, or a second copy of one: what it holds is read again or was taken in.
-        let Some(read) = known.read.take_if(|read| read.id == page.id) else {
+        let is_answer = |read: &mut PendingRead| (read.id, read.place) == (page.id, place);
+        let Some(read) = self.read.take_if(is_answer) else {
             return Ok(());
         };
         if self.updates.is_ended {
@@ -55,7 +60,7 @@ impl Session {
             ));
         }
         for (id, _) in read.asked.iter().skip(reached).rev() {
-            known.round.push_front(*id);
+            self.registrations.return_turn(*id);
         }
         for ((id, wanted), run) in read.asked.into_iter().zip(page.runs) {
             self.take_run(id, wanted, run)?;
@@ -90,6 +95,7 @@ impl Session {
         } else if delivered < wanted_then {
             return Err(Status::internal("a stored envelope has gone missing"));
         }
+        self.registrations.end_turn(id);
         Ok(())
     }
 
@@ -117,78 +123,40 @@ impl Session {
 
     /// What a shard has not answered is asked again, before anything else.
     pub(super) fn give_read_up(&mut self, place: usize) {
-        if let Some(known) = self.registrations.place_mut(place) {
-            for (id, _) in known.read.take().into_iter().flat_map(|read| read.asked).rev() {
-                known.round.push_front(id);
-            }
+        let read = self.read.take_if(|read| read.place == place);
+        for (id, _) in read.into_iter().flat_map(|read| read.asked).rev() {
+            self.registrations.return_turn(id);
         }
     }
 
-    /// Asks the shards for the next turns, where the client keeps up and the round has any left.
+    /// Asks for the next turns, where the client keeps up: of one shard, as many as stand together in the queue.
     pub(super) fn plan_reads(&mut self) {
-        let is_behind = |session: &Self| {
-            let mut places = session.registrations.places().iter();
-            places.any(|place| !place.behind.is_empty())
-        };
-        while !self.updates.is_ended && is_behind(self) {
-            let is_new = self.registrations.is_round_over();
-            if is_new {
-                self.registrations.start_round();
-            }
-            self.plan_round();
-            // What was left of a round may have been of registrations that are gone.
-            if is_new || !self.registrations.is_round_over() {
-                return;
-            }
+        if self.read.is_some() || self.updates.is_ended || !self.output.has_room_for_history(PAGE_BYTES) {
+            return;
         }
-    }
-
-    fn plan_round(&mut self) {
-        let places = self.registrations.places().iter();
-        let mut asked = places.filter(|place| place.read.is_some()).count() * PAGE_BYTES;
-        for place in 0..self.registrations.places().len() {
-            if !self.output.has_room_for_history(asked, PAGE_BYTES) {
-                return;
-            }
-            if self.plan_read(place) {
-                asked += PAGE_BYTES;
-            }
-        }
-    }
-
-    /// Asks one shard for the next turns. Whether there were any.
-    fn plan_read(&mut self, place: usize) -> bool {
-        let Some(known) = self.registrations.place_mut(place) else {
-            return false;
-        };
-        if known.read.is_some() {
-            return false;
-        }
-        let mut round = std::mem::take(&mut known.round);
-        let (mut asked, mut positions) = (Vec::new(), Vec::new());
-        while asked.len() < READ_TOPICS {
-            let Some(id) = round.pop_front() else { break };
-            // One that was removed, or has caught up otherwise, gives its turn away.
-            let Some(registration) = self.registrations.get(id).filter(|known| known.is_behind()) else {
+        let (mut place, mut asked, mut positions) = (None, Vec::new(), Vec::new());
+        while asked.len() < READ_TOPICS
+            && let Some(id) = self.registrations.next_turn()
+        {
+            let Some(registration) = self.registrations.get(id) else {
                 continue;
             };
+            if *place.get_or_insert(registration.place) != registration.place {
+                self.registrations.return_turn(id);
+                break;
+            }
             positions.push(TopicPosition {
                 topic: registration.topic.clone(),
                 after: registration.delivered.min(SEQUENCE_ID_MAX),
             });
             asked.push((id, registration.wanted));
         }
+        let Some(place) = place else { return };
         self.last_read += 1;
         let id = self.last_read;
-        let Some(known) = self.registrations.place_mut(place) else {
-            return false;
-        };
-        known.round = round;
-        if asked.is_empty() {
-            return false;
-        }
-        known.read = Some(PendingRead {
+        self.read = Some(PendingRead {
             id,
+            place,
             asked,
             has_waited: false,
         });
@@ -202,7 +170,6 @@ impl Session {
                 max_bytes: READ_BYTES,
             }),
         );
-        true
     }
 }
 

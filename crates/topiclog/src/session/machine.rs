@@ -29,6 +29,7 @@ use prost::Message as _;
 
 use super::{
     bucket::Bucket,
+    catch_up::PendingRead,
     frames,
     liveness::{Liveness, Silence},
     output::{Kind, Output},
@@ -62,6 +63,7 @@ pub(super) struct Session {
     outbox: Vec<(usize, Vec<u8>)>,
     /// Shards to connect to, in the order of their places.
     connects: Vec<u32>,
+    pub(super) read: Option<PendingRead>,
     pub(super) last_read: u64,
     is_started: bool,
     router_instance: Option<String>,
@@ -90,6 +92,7 @@ impl Session {
             ),
             outbox: Vec::new(),
             connects: Vec::new(),
+            read: None,
             last_read: 0,
             is_started: false,
             router_instance: None,
@@ -173,15 +176,13 @@ impl Session {
     /// # Errors
     /// The status the stream fails with.
     pub(super) fn receive_client(&mut self, message: Bytes, now_ns: u64) -> Result<(), Status> {
-        if self.updates.is_ending {
-            return Ok(());
-        }
         let length = message.len();
         let request = decode_frame(message, &self.limits)
             .map_err(|failure| Status::invalid_argument(failure.to_string()))?
             .request
             .ok_or_else(|| Status::invalid_argument("the frame holds no request"))?;
         match request {
+            Request::Update(_) | Request::Ping(_) if self.updates.is_ending => Ok(()),
             Request::Update(update) => {
                 take_token(&mut self.update_bucket, "Update", now_ns)?;
                 if !self.updates.push(Waiting::Update(update, length)) {
@@ -240,8 +241,8 @@ impl Session {
     /// # Errors
     /// The status the stream fails with.
     pub(super) fn check_silence(&mut self, now_ns: u64) -> Result<u32, Status> {
-        if self.has_frame() || !self.is_started {
-            // The client does not read; there is no silence to break.
+        if self.has_frame() || !self.is_started || self.updates.is_ending {
+            // The client does not read, or sends nothing any more that could answer.
             return Ok(self.keepalive_interval_ms);
         }
         match self.liveness.silence(now_ns) {
@@ -264,7 +265,7 @@ impl Session {
     }
 
     /// Called when the Ping with this nonce has been on its way for as long as it may go unanswered. Whether to wait once
-    /// more: the Pong may lie where nothing is read now.
+    /// more: the Pong may lie where nothing is read now, or the client have ended its half.
     ///
     /// # Errors
     /// DEADLINE_EXCEEDED when it is unanswered still (API-257).
@@ -272,7 +273,7 @@ impl Session {
         if self.liveness.awaited() != Some(nonce) {
             return Ok(false);
         }
-        if !self.has_room_for_requests() {
+        if !self.has_room_for_requests() || self.updates.is_ending {
             return Ok(true);
         }
         Err(Status::deadline_exceeded("the client does not answer a Ping"))
@@ -285,11 +286,9 @@ impl Session {
     /// has taken no frame for as long as a Ping may go unanswered, though some wait.
     pub(super) fn check_waiting(&mut self) -> Result<(), Status> {
         let places = self.registrations.places_mut().iter_mut();
-        let waits = places.flat_map(|place| {
-            let read = place.read.as_mut().map(|read| &mut read.has_waited);
-            let register = place.register.as_mut().map(|register| &mut register.has_waited);
-            read.into_iter().chain(register)
-        });
+        let registers = places.filter_map(|place| place.register.as_mut());
+        let waits = registers.map(|register| &mut register.has_waited);
+        let waits = waits.chain(self.read.as_mut().map(|read| &mut read.has_waited));
         // Every one of them is looked at, so that all have been when the next call comes.
         let overdue = waits
             .filter_map(|has_waited| std::mem::replace(has_waited, true).then_some(()))
@@ -308,6 +307,7 @@ impl Session {
     pub(super) fn retire(&mut self) {
         self.registrations = Registrations::default();
         self.updates = Updates::default();
+        self.read = None;
         self.outbox.clear();
         self.connects.clear();
     }

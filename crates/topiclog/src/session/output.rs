@@ -15,7 +15,7 @@ use prost::{Message as _, encoding::encoded_len_varint};
 /// The most bytes that wait in a stream for its client unless configured otherwise: above what the sockets between hold.
 pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 
-/// History is read only while less than this part of the above waits or is asked for, so that live envelopes find room
+/// History is read only while it would fill no more than this part of the above, so that live envelopes find room
 /// beside it.
 const HISTORY_PART: usize = 2;
 
@@ -82,11 +82,9 @@ impl Output {
         self.items.is_empty()
     }
 
-    /// Whether `more` bytes of history may be read, beside `asked` that were asked for already. A read of any length may
-    /// be made when there is nothing else.
-    pub(super) fn has_room_for_history(&self, asked: usize, more: usize) -> bool {
-        let waiting = self.bytes + asked;
-        waiting == 0 || waiting.saturating_add(more) <= self.bytes_max / HISTORY_PART
+    /// Whether `more` bytes of history may be read. A read of any length may be made when nothing waits.
+    pub(super) fn has_room_for_history(&self, more: usize) -> bool {
+        self.bytes == 0 || self.bytes.saturating_add(more) <= self.bytes_max / HISTORY_PART
     }
 
     /// Queues a frame that is not made of envelopes.
@@ -301,13 +299,12 @@ mod tests {
     }
 
     #[test]
-    fn history_is_read_only_while_there_is_room_for_it_beside_what_is_asked_for() {
+    fn history_is_read_only_while_there_is_room_for_it() {
         let mut output = Output::new(Kind::Static, OUTPUT_BYTES_MAX, u64::MAX);
-        assert!(output.has_room_for_history(0, usize::MAX));
-        assert!(output.has_room_for_history(OUTPUT_BYTES_MAX / HISTORY_PART - 10, 10));
-        assert!(!output.has_room_for_history(OUTPUT_BYTES_MAX / HISTORY_PART - 10, 11));
+        assert!(output.has_room_for_history(usize::MAX));
         output.push_live(envelope(100)).expect("fits");
-        assert!(!output.has_room_for_history(OUTPUT_BYTES_MAX / HISTORY_PART - 10, 10));
+        assert!(output.has_room_for_history(OUTPUT_BYTES_MAX / HISTORY_PART - output.bytes));
+        assert!(!output.has_room_for_history(OUTPUT_BYTES_MAX / HISTORY_PART - output.bytes + 1));
     }
 
     #[test]

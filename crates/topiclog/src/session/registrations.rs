@@ -29,8 +29,8 @@ pub(super) struct Registration {
     pub(super) target: u64,
     /// Whether its target is queued for the client; nothing is delivered before.
     pub(super) is_live: bool,
-    /// The round in which it last got a turn, or waits for one.
-    round: u64,
+    /// Whether it waits for a turn to read history, or is having one.
+    has_turn: bool,
 }
 
 impl Registration {
@@ -38,14 +38,6 @@ impl Registration {
     pub(super) fn is_behind(&self) -> bool {
         self.is_live && self.wanted > self.delivered
     }
-}
-
-/// A read that a shard has not answered: its topics, and what was wanted of each when it was asked.
-#[derive(Debug)]
-pub(super) struct PendingRead {
-    pub(super) id: u64,
-    pub(super) asked: Vec<(RegistrationId, u64)>,
-    pub(super) has_waited: bool,
 }
 
 /// A registration that a shard has not answered, and its topics. A later one takes its place.
@@ -61,11 +53,6 @@ pub(super) struct PendingRegister {
 pub(super) struct Place {
     pub(super) shard: u32,
     pub(super) members: BTreeSet<RegistrationId>,
-    /// Members that are behind.
-    pub(super) behind: BTreeSet<RegistrationId>,
-    /// Registrations that wait for their turn of this round. Some may be gone.
-    pub(super) round: VecDeque<RegistrationId>,
-    pub(super) read: Option<PendingRead>,
     pub(super) register: Option<PendingRegister>,
     /// The number of the last Register sent; 0 before the first.
     pub(super) last_register: u64,
@@ -79,8 +66,8 @@ pub(super) struct Registrations {
     places: Vec<Place>,
     place_by_shard: HashMap<u32, usize>,
     last_id: u64,
-    /// The number of the round that runs, of turns to read history.
-    round: u64,
+    /// Who waits for a turn to read history. Some may be gone, or have caught up otherwise.
+    turns: VecDeque<RegistrationId>,
     /// Where removed registrations were, for the planted bug that goes on from there.
     #[cfg(feature = "planted-bugs")]
     removed: HashMap<Bytes, u64>,
@@ -135,7 +122,7 @@ impl Registrations {
             wanted: 0,
             target: 0,
             is_live: false,
-            round: 0,
+            has_turn: false,
         };
         self.by_topic.insert(topic, id);
         self.by_id.insert(id, registration);
@@ -146,9 +133,6 @@ impl Registrations {
         self.places.push(Place {
             shard,
             members: BTreeSet::new(),
-            behind: BTreeSet::new(),
-            round: VecDeque::new(),
-            read: None,
             register: None,
             last_register: 0,
         });
@@ -163,7 +147,6 @@ impl Registrations {
         let registration = self.by_id.remove(&id)?;
         let place = &mut self.places[registration.place];
         place.members.remove(&id);
-        place.behind.remove(&id);
         #[cfg(feature = "planted-bugs")]
         if planted::has(Bug::CursorOfTheRemoved) {
             self.removed
@@ -177,7 +160,7 @@ impl Registrations {
         if let Some(registration) = self.by_id.get_mut(&id) {
             registration.is_live = true;
         }
-        self.sort(id);
+        self.queue(id);
     }
 
     /// Takes in that a topic holds an envelope of this id.
@@ -185,7 +168,7 @@ impl Registrations {
         if let Some(registration) = self.by_id.get_mut(&id) {
             registration.wanted = registration.wanted.max(sequence_id);
         }
-        self.sort(id);
+        self.queue(id);
     }
 
     /// Takes in the head of a topic that a shard read after it had registered it.
@@ -202,48 +185,45 @@ impl Registrations {
             registration.delivered = sequence_id;
             registration.wanted = registration.wanted.max(sequence_id);
         }
-        self.sort(id);
+        self.queue(id);
     }
 
-    /// Whether nobody waits for a turn of this round or is having it.
-    pub(super) fn is_round_over(&self) -> bool {
-        let mut places = self.places.iter();
-        places.all(|place| place.round.is_empty() && place.read.is_none())
-    }
-
-    /// Gives everything that is behind a turn.
-    pub(super) fn start_round(&mut self) {
-        self.round += 1;
-        let turns = if planted::has(Bug::CatchUpUnfair) {
-            1
-        } else {
-            usize::MAX
-        };
-        for place in &mut self.places {
-            place.round.extend(place.behind.iter().take(turns));
-            for id in &place.behind {
-                if let Some(registration) = self.by_id.get_mut(id) {
-                    registration.round = self.round;
-                }
+    /// The next whose turn it is, which has it from now on.
+    pub(super) fn next_turn(&mut self) -> Option<RegistrationId> {
+        loop {
+            let id = self.turns.pop_front()?;
+            match self.by_id.get_mut(&id) {
+                Some(registration) if registration.is_behind() => return Some(id),
+                Some(registration) => registration.has_turn = false,
+                None => {}
             }
         }
     }
 
-    /// Puts a registration among those that are behind, or not. One that falls behind gets a turn of the round that runs,
-    /// if it had none: what is delivered in this round comes after it was there.
-    fn sort(&mut self, id: RegistrationId) {
-        let Some(registration) = self.by_id.get_mut(&id) else {
+    /// Gives back a turn that came to nothing: it is the next one.
+    pub(super) fn return_turn(&mut self, id: RegistrationId) {
+        self.turns.push_front(id);
+    }
+
+    /// A turn is over.
+    pub(super) fn end_turn(&mut self, id: RegistrationId) {
+        if let Some(registration) = self.by_id.get_mut(&id) {
+            registration.has_turn = false;
+        }
+        self.queue(id);
+    }
+
+    /// Lets a registration that is behind wait for a turn, behind everyone who waits already (API-261).
+    fn queue(&mut self, id: RegistrationId) {
+        let registration = self.by_id.get_mut(&id);
+        let Some(registration) = registration.filter(|known| known.is_behind() && !known.has_turn) else {
             return;
         };
-        let place = &mut self.places[registration.place];
-        if !registration.is_behind() {
-            place.behind.remove(&id);
-            return;
-        }
-        place.behind.insert(id);
-        if registration.round < self.round && !planted::has(Bug::CatchUpUnfair) {
-            registration.round = self.round;
-            place.round.push_back(id);
+        registration.has_turn = true;
+        if planted::has(Bug::CatchUpUnfair) {
+            self.turns.push_front(id);
+        } else {
+            self.turns.push_back(id);
         }
     }
 }

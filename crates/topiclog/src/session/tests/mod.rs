@@ -176,6 +176,16 @@ impl Stream {
         self.session.receive(0, message.encode_to_vec())
     }
 
+    /// Tells it a message of its shard at a place.
+    fn tell_at(&mut self, place: usize, message: Incoming) {
+        let message = FromShard {
+            message: Some(message),
+        };
+        self.session
+            .receive(place, message.encode_to_vec())
+            .expect("taken");
+    }
+
     /// Answers the last registration with its first shard.
     fn heads(&mut self, heads: &[u64]) -> Result<(), Status> {
         let id = self.session.registrations.places()[0].last_register;

@@ -206,41 +206,99 @@ fn a_change_does_not_overtake_the_heads_that_heal_a_restart() {
 
 // API-254, API-261
 #[test]
-fn what_is_left_of_a_round_may_be_of_removed_topics_and_delays_nobody() {
+fn turns_of_removed_topics_delay_nobody() {
     let mut stream = registered(&[(1, 0), (2, 0)], &[5, 5]);
     stream.frames();
     stream
         .tell(page(1, &[(1, &[1], true)]))
         .expect("the shard reached one of two");
-    assert_eq!(stream.sent(), [Sent::Read(2, vec![(2, 0)])]);
-    stream.reintroduce().expect("the read is given up");
-    stream.sent();
+    assert_eq!(stream.sent(), [Sent::Read(2, vec![(2, 0), (1, 1)])]);
     stream.update(2, &[], &[2]).expect("accepted");
-    stream.tell(page(3, &[(2, &[5], false)])).expect("taken");
-    let sent = stream.sent();
-    assert!(sent.contains(&Sent::Read(4, vec![(1, 1)])), "{sent:?}");
+    stream.reintroduce().expect("the read is given up");
+    assert_eq!(
+        stream.sent(),
+        [
+            Sent::Change(vec![], vec![2]),
+            Sent::Whole(vec![1]),
+            Sent::Read(3, vec![(1, 1)])
+        ]
+    );
 }
 
 // API-261
 #[test]
-fn a_topic_that_is_registered_while_a_round_runs_gets_its_turn_in_that_round() {
+fn a_topic_that_is_registered_while_another_is_read_gets_its_turn_before_the_next_of_that_one() {
     let mut stream = registered(&[(1, 0)], &[9]);
     stream.frames();
     stream.update(2, &[(2, 0)], &[]).expect("accepted");
     stream.heads(&[5]).expect("taken");
     stream.sent();
-    // Its acknowledgement comes first, so the other may not get a second turn before it.
     stream.tell(page(1, &[(1, &[3], true)])).expect("taken");
-    assert_eq!(stream.sent(), [Sent::Read(2, vec![(2, 0)])]);
-    stream.tell(page(2, &[(2, &[5], false)])).expect("taken");
-    assert_eq!(stream.sent(), [Sent::Read(3, vec![(1, 3)])]);
+    assert_eq!(stream.sent(), [Sent::Read(2, vec![(2, 0), (1, 3)])]);
+    stream
+        .tell(page(2, &[(2, &[5], false), (1, &[9], false)]))
+        .expect("taken");
     assert_eq!(
         stream.frames(),
         [
             Shown::Applied(2, vec![(2, 5)]),
-            Shown::Messages(vec![(1, 3), (2, 5)])
+            Shown::Messages(vec![(1, 3), (2, 5), (1, 9)])
         ]
     );
+}
+
+// API-261
+#[test]
+fn topics_of_several_shards_take_turns_in_one_order() {
+    let mut stream = Stream::open_with(&Configuration {
+        shard_count: 4,
+        ..configuration()
+    });
+    let adds: Vec<(u8, u64)> = (1..9).map(|n| (n, 0)).collect();
+    stream.update(1, &adds, &[]).expect("accepted");
+    let shards = stream.session.take_connects().len();
+    for place in 0..shards {
+        let heads = vec![9; stream.session.registrations.places()[place].members.len()];
+        stream.tell_at(
+            place,
+            Incoming::Registered(Registered {
+                id: 1,
+                heads,
+                router_instance: String::new(),
+            }),
+        );
+    }
+    let mut turns = Vec::new();
+    for id in 1u8..=32 {
+        let asked =
+            stream
+                .session
+                .take_outbox()
+                .into_iter()
+                .find_map(
+                    |(place, bytes)| match ToShard::decode(&bytes[..]).expect("decodes").message {
+                        Some(Outgoing::Read(read)) => Some((place, read)),
+                        _ => None,
+                    },
+                );
+        let Some((place, read)) = asked else { break };
+        let numbers: Vec<u8> = read
+            .positions
+            .iter()
+            .map(|position| number_of(&position.topic))
+            .collect();
+        let next = u64::from(id);
+        let runs: Vec<(u8, &[u64], bool)> = numbers
+            .iter()
+            .map(|n| (*n, std::slice::from_ref(&next), true))
+            .collect();
+        turns.extend(numbers.iter().copied());
+        stream.tell_at(place, page(read.id, &runs));
+    }
+    assert!(turns.len() >= 24);
+    for (at, turn) in turns.iter().enumerate().skip(8) {
+        assert_eq!(turns[at - 8], *turn, "the same order, again and again: {turns:?}");
+    }
 }
 
 // API-251
@@ -370,6 +428,25 @@ fn a_client_that_ends_its_half_gets_what_it_asked_for_and_then_the_end() {
         stream.frames(),
         [Shown::Applied(1, vec![(1, 0)]), Shown::Applied(2, vec![])]
     );
+    assert!(stream.session.is_finished());
+}
+
+// API-257, API-259
+#[test]
+fn a_client_that_ends_its_half_is_not_asked_to_answer_any_more() {
+    let mut stream = Stream::open();
+    stream.update(1, &[(1, 0)], &[]).expect("accepted");
+    stream.pass_ms(1_000);
+    stream.session.check_silence(stream.now_ns).expect("silent");
+    assert_eq!(stream.frames(), [Shown::Ping(1)]);
+    stream.session.end_requests().expect("taken");
+    assert_eq!(stream.session.check_pong(1), Ok(true));
+    stream.pong(1).expect("on a WebSocket it may still come");
+    stream.pass_ms(5_000);
+    stream.session.check_silence(stream.now_ns).expect("silent");
+    assert_eq!(stream.frames(), []);
+    stream.heads(&[0]).expect("taken");
+    assert_eq!(stream.frames(), [Shown::Applied(1, vec![(1, 0)])]);
     assert!(stream.session.is_finished());
 }
 
