@@ -19,6 +19,7 @@ const TURNS = isQuick ? 3 : 9;
 const TURN_MS = isQuick ? 600 : 1_500;
 const WARM_UP_MS = isQuick ? 800 : 3_000;
 const FAN_OUTS = [1, 10, 100, 1_000];
+const RELAYED = 1_000;
 const TOPICS = 1_000;
 const SLOW = { fast: 100, slow: 20 };
 /** Frames before what is published: Started and Applied. */
@@ -88,9 +89,9 @@ class Scene {
   }
 }
 
-async function floorScene(floor, name, count) {
+async function floorScene(floor, name, count, how = "listen") {
   const listeners = [];
-  for (let at = 0; at < count; at += 1) listeners.push(await Listener.open(floor.port, `/${name}/listen`));
+  for (let at = 0; at < count; at += 1) listeners.push(await Listener.open(floor.port, `/${name}/${how}`));
   const fresh = new requests.Fresh(floor.request(name, "broadcast", Buffer.from(text)));
   return new Scene({
     pid: floor.pid, listeners, preamble: 0, publisher: await Connection.open(floor.port),
@@ -152,6 +153,13 @@ async function deliver(floor, shards) {
       const figures = count === 1 ? [latency("p50", 1.5), latency("p99", null)]
         : [deliveries(count === 1_000 ? 0.7 : null), latency("p99", count === 1_000 ? 2 : null)];
       await compare(`publish sent to frame received, ${count} stream(s) on one topic, ${where}`, scenes, figures);
+    }
+    if (shards === 1) {
+      // A stream of the backend is a Worker's own, which takes every push from the shard and makes a frame of it.
+      const scenes = [await floorScene(floor, "relayed", RELAYED, "relay"),
+        await backendScene(deployment, [envelopes.groupId()], RELAYED)];
+      await compare(`${RELAYED} streams on one topic, against a bare Worker for each that passes messages on`, scenes,
+        [deliveries(null), latency("p99", null)]);
     }
     const groups = requests.groups(TOPICS);
     const scenes = [await floorScene(floor, `topics${shards}`, 1), await backendScene(deployment, groups, 1)];

@@ -93,10 +93,26 @@ async function hashRepeatedly(request, times) {
   return new Response("done");
 }
 
+/** A WebSocket whose messages a Worker takes from the object and passes on, instead of handing the object's own on. */
+async function relay(env, name) {
+  const { webSocket: upstream } = await env.FLOOR.getByName(name).fetch("http://floor/x/listen", {
+    headers: { upgrade: "websocket" },
+  });
+  const { 0: theirs, 1: ours } = new WebSocketPair();
+  for (const webSocket of [upstream, ours]) {
+    webSocket.binaryType = "arraybuffer";
+    webSocket.accept();
+  }
+  upstream.addEventListener("message", ({ data }) => ours.send(data));
+  ours.addEventListener("close", () => upstream.close());
+  return new Response(null, { status: 101, webSocket: theirs });
+}
+
 export default {
   async fetch(request, env) {
     const [, name, method, count] = new URL(request.url).pathname.split("/");
     if (name === "hash") return hashRepeatedly(request, Number(count));
+    if (method === "relay") return relay(env, name);
     if (method !== "pair") return env.FLOOR.getByName(name).fetch(request);
     // Two calls of two objects, the second after the first was answered.
     const body = await request.arrayBuffer();
