@@ -33,8 +33,11 @@ pub(crate) fn delivered(frames: &[SubscribeResponse]) -> BTreeMap<Vec<u8>, Vec<u
     ids
 }
 
-/// The acknowledgements among frames: ids, topics and targets.
-fn applied(frames: &[SubscribeResponse]) -> Vec<(u64, Vec<(Vec<u8>, u64)>)> {
+/// The id of an acknowledgement, and its topics with their targets.
+type Acknowledged = (u64, Vec<(Vec<u8>, u64)>);
+
+/// The acknowledgements among frames.
+fn applied(frames: &[SubscribeResponse]) -> Vec<Acknowledged> {
     let applied = frames.iter().filter_map(|frame| match &frame.response {
         Some(Response::Applied(applied)) => Some(applied),
         _ => None,
