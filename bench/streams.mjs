@@ -25,8 +25,8 @@ const SLOW = { fast: 100, slow: 20 };
 /** Frames before what is published: Started and Applied. */
 const PREAMBLE = 2;
 const IDLE_STREAMS = isQuick ? 100 : 1_000;
-/** A silence so short that some seconds of it hold as many keepalives as an hour of the default one. */
-const IDLE_KEEPALIVE_MS = 250;
+/** A silence so short that two minutes of it hold as many keepalives as an hour of the default one. */
+const IDLE_KEEPALIVE_MS = 1_000;
 const IDLE_KEEPALIVES = 120;
 
 const text = requests.payload(BODY_BYTES);
