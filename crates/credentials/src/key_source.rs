@@ -6,8 +6,8 @@
 //!
 //! - the first request fetches, and all wait for it, up to 3 attempts 1 s apart; then the source is unavailable, and one
 //!   attempt every 10 s may mend that;
-//! - when a refresh is due one request fetches beside its own work. A set that is older than a refresh and its delay, with
-//!   no failed attempt since, belongs to a process that has slept: it is fetched before it is used again;
+//! - when a refresh is due one request fetches beside its own work. A process that made no attempt for longer than a refresh
+//!   and its delay has slept: it fetches before it uses its set again;
 //! - a failed refresh keeps the old set, until it is stale;
 //! - a token that names an unknown key is refused, and may bring the next refresh forward, to at most one every 30 s.
 
@@ -96,6 +96,15 @@ impl Timing {
     fn delay_max_ms(self) -> u64 {
         self.refresh_ms() / 10
     }
+
+    /// The part of the longest delay that `random` is of all numbers. The longest does not fit 32 bits.
+    fn delay_ms(self, random: u32) -> u64 {
+        let (whole, part) = (
+            self.delay_max_ms() >> u32::BITS,
+            self.delay_max_ms() & u64::from(u32::MAX),
+        );
+        whole * u64::from(random) + ((part * u64::from(random)) >> u32::BITS)
+    }
 }
 
 /// The right, and the duty, to fetch once.
@@ -125,10 +134,15 @@ pub struct KeySource {
     keys: Option<Fetched>,
     /// The first set of this process, which the configuration publishes (CONF-068).
     first: Option<Rc<KeySet>>,
-    /// Failed attempts since the last success, or since the keys were given up.
+    /// Failed attempts since the last success.
     failures: u32,
+    /// When the last attempt was over, whatever came of it.
+    last_attempt_ms: u64,
     /// Before this no attempt is made.
     next_attempt_ms: u64,
+    /// Before this none is made for the sake of an unknown key. Of its own, so that whoever sends made-up key ids does not put
+    /// off the attempts that are due.
+    next_unknown_key_ms: u64,
     flight: Option<Flight>,
     leases: u64,
 }
@@ -155,7 +169,9 @@ impl KeySource {
             keys: None,
             first: None,
             failures: 0,
+            last_attempt_ms: 0,
             next_attempt_ms: 0,
+            next_unknown_key_ms: 0,
             flight: None,
             leases: 0,
         }
@@ -186,11 +202,11 @@ impl KeySource {
         if now_ms < fetched.refresh_at_ms {
             return Step::Use(fetched.keys);
         }
-        let overslept_at_ms = fetched.at_ms
+        let overslept_at_ms = self.last_attempt_ms
             + self.timing.refresh_ms()
             + self.timing.delay_max_ms()
             + u64::from(FETCH_DEADLINE_MS);
-        let has_overslept = self.failures == 0 && now_ms >= overslept_at_ms;
+        let has_overslept = now_ms >= overslept_at_ms;
         match self.lease(now_ms) {
             Some(lease) if has_overslept => Step::Fetch(lease),
             Some(lease) => Step::UseAndFetch(fetched.keys, lease),
@@ -202,12 +218,15 @@ impl KeySource {
     /// A token named a key that is not in the set. A lease if a newer set may be asked for now.
     pub fn unknown_key(&mut self, now_ms: u64) -> Option<Lease> {
         let fetched_at_ms = self.keys.as_ref()?.at_ms;
-        if now_ms < fetched_at_ms.saturating_add(UNKNOWN_KEY_REFRESH_MS) {
+        let earliest_ms = self
+            .next_unknown_key_ms
+            .max(fetched_at_ms + UNKNOWN_KEY_REFRESH_MS);
+        if now_ms < earliest_ms {
             return None;
         }
         let lease = self.lease(now_ms)?;
         // Also if it fails: the next one waits as long.
-        self.next_attempt_ms = now_ms + UNKNOWN_KEY_REFRESH_MS;
+        self.next_unknown_key_ms = now_ms + UNKNOWN_KEY_REFRESH_MS;
         Some(lease)
     }
 
@@ -224,8 +243,9 @@ impl KeySource {
                 let keys = Rc::new(keys);
                 self.first.get_or_insert_with(|| Rc::clone(&keys));
                 self.failures = 0;
+                self.last_attempt_ms = now_ms;
                 self.next_attempt_ms = now_ms;
-                let delay_ms = (self.timing.delay_max_ms() * u64::from(random)) >> u32::BITS;
+                let delay_ms = self.timing.delay_ms(random);
                 self.keys = Some(Fetched {
                     keys,
                     at_ms: now_ms,
@@ -236,11 +256,12 @@ impl KeySource {
         }
     }
 
-    fn failed(&mut self, now_ms: u64) {
+    fn failed(&mut self, at_ms: u64) {
         self.failures = self.failures.saturating_add(1);
+        self.last_attempt_ms = at_ms;
         let is_first = self.keys.is_none() && self.failures < FIRST_ATTEMPTS;
         let wait_ms = if is_first { FIRST_RETRY_MS } else { RETRY_MS };
-        self.next_attempt_ms = self.next_attempt_ms.max(now_ms + wait_ms);
+        self.next_attempt_ms = at_ms + wait_ms;
     }
 
     /// A set nobody could renew is no longer believed; what follows is a start from nothing.
@@ -258,11 +279,13 @@ impl KeySource {
     /// The right to fetch, if nobody has it and an attempt is due.
     fn lease(&mut self, now_ms: u64) -> Option<Lease> {
         if let Some(flight) = self.flight {
-            if now_ms < flight.since_ms + LEASE_MS {
+            let lost_at_ms = flight.since_ms + LEASE_MS;
+            if now_ms < lost_at_ms {
                 return None;
             }
             self.flight = None;
-            self.failed(now_ms);
+            // Then, and not now: it may be long ago.
+            self.failed(lost_at_ms);
         }
         if now_ms < self.next_attempt_ms {
             return None;
@@ -476,5 +499,64 @@ mod tests {
         assert_eq!(source.key_count(), 0, "nobody waits for it any more");
         source.settle(lease, Some(set("a")), START + LEASE_MS + FIRST_RETRY_MS, 0);
         assert_eq!(source.step(START + LEASE_MS + FIRST_RETRY_MS), using("a"));
+    }
+
+    #[test]
+    fn a_process_that_slept_after_a_failed_attempt_fetches_before_it_uses_its_keys_again() {
+        let mut source = source_with("a");
+        let due = START + 300_000;
+        let lease = fetch(source.step(due));
+        source.settle(lease, None, due, 0);
+        assert_eq!(
+            source.step(due + 9_999),
+            using("a"),
+            "awake, and the next attempt is to come"
+        );
+        let woken = due + 340_000;
+        let step = source.step(woken);
+        assert!(matches!(step, Step::Fetch(_)), "{step:?}");
+        assert_eq!(source.step(woken), Step::Wait);
+        source.settle(fetch(step), None, woken, 0);
+        assert_eq!(
+            source.step(woken),
+            using("a"),
+            "the old set is kept when it fails"
+        );
+    }
+
+    #[test]
+    fn a_process_that_slept_through_its_own_fetch_fetches_before_it_uses_its_keys_again() {
+        let mut source = source_with("a");
+        let lost = fetch(source.step(START + 300_000));
+        let woken = START + 1_000_000;
+        let step = source.step(woken);
+        assert!(matches!(step, Step::Fetch(_)), "{step:?}");
+        assert_eq!(source.step(woken + 25), Step::Wait);
+        source.settle(lost, Some(set("late")), woken + 50, 0);
+        assert_eq!(source.step(woken + 50), Step::Wait);
+        source.settle(fetch(step), Some(set("b")), woken + 60, 0);
+        assert_eq!(source.step(woken + 60), using("b"));
+    }
+
+    // AUTH-018
+    #[test]
+    fn an_unknown_key_does_not_put_off_the_attempts_that_are_due() {
+        let mut source = source_with("a");
+        let lease = source.unknown_key(START + 295_000).expect("a lease");
+        source.settle(lease, None, START + 295_000, 0);
+        assert_eq!(source.step(START + 304_999), using("a"));
+        assert!(matches!(source.step(START + 305_000), Step::UseAndFetch(_, _)));
+    }
+
+    // AUTH-018
+    #[test]
+    fn the_longest_time_between_refreshes_has_a_delay_too() {
+        let refresh_seconds = 3_900_000_000;
+        let mut source = KeySource::new(Timing::new(refresh_seconds, u32::MAX).expect("times"));
+        let lease = fetch(source.step(START));
+        source.settle(lease, Some(set("a")), START, u32::MAX);
+        let due = START + u64::from(refresh_seconds) * 1_100;
+        assert_eq!(source.step(due - 1_000), using("a"));
+        assert!(matches!(source.step(due), Step::UseAndFetch(_, _)));
     }
 }
