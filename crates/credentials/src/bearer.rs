@@ -45,17 +45,23 @@ pub fn header_of_subprotocols(offered: &str) -> Option<String> {
 }
 
 /// The subprotocol a WebSocket is accepted with, of those its client offers: the first that carries no token, which nothing
-/// repeats, or that one where there is no other, since a browser closes what is accepted without any.
+/// repeats, or that one where there is no other, since a browser closes what is accepted without any. What is no token of
+/// RFC 9110, as each subprotocol has to be, does not become part of an answer.
 #[must_use]
 pub fn chosen_subprotocol(offered: &str) -> Option<String> {
     let mut protocols = offered
         .split(',')
         .map(str::trim)
-        .filter(|protocol| !protocol.is_empty());
+        .filter(|protocol| is_http_token(protocol));
     let without_token = protocols
         .clone()
         .find(|protocol| !protocol.starts_with(SUBPROTOCOL_PREFIX));
     without_token.or_else(|| protocols.next()).map(str::to_owned)
+}
+
+fn is_http_token(word: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !word.is_empty() && word.bytes().all(is_part)
 }
 
 #[cfg(test)]
@@ -113,6 +119,21 @@ mod tests {
             Some("conclave.bearer.eA")
         );
         assert_eq!(chosen_subprotocol(" , "), None);
+        for odd in [
+            "é",
+            "\u{fffd}",
+            "a b",
+            "a;b",
+            "\"a\"",
+            "a\u{1}",
+            "a\r\nset-cookie: b",
+        ] {
+            assert_eq!(chosen_subprotocol(odd), None, "{odd:?}");
+            assert_eq!(
+                chosen_subprotocol(&format!("{odd},grpc-web")).as_deref(),
+                Some("grpc-web")
+            );
+        }
     }
 
     #[test]

@@ -6,10 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crate::{
     algorithm::{Algorithm, KeyKind},
     json::{self, Json},
-    key_set::{
-        KEY_COUNT_MAX, KID_BYTES_MAX, KeyMaterial, KeySet, RSA_MODULUS_BYTES_MAX, RSA_MODULUS_BYTES_MIN,
-        SigningKey,
-    },
+    key_set::{KEY_COUNT_MAX, KID_BYTES_MAX, KeyMaterial, KeySet, SigningKey, is_usable_rsa},
 };
 
 const PEM_BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
@@ -128,11 +125,14 @@ fn is_key_of(der: &[u8], kind: KeyKind) -> bool {
 }
 
 fn is_rsa_key(mut key: &[u8]) -> bool {
-    let modulus = take(&mut key, SEQUENCE).and_then(|mut numbers| take(&mut numbers, INTEGER));
-    modulus.is_some_and(|modulus| {
-        // A positive number whose first bit is set has a zero byte before it.
-        let length = modulus.iter().skip_while(|byte| **byte == 0).count();
-        key.is_empty() && (RSA_MODULUS_BYTES_MIN..=RSA_MODULUS_BYTES_MAX).contains(&length)
+    let numbers = take(&mut key, SEQUENCE).and_then(|mut numbers| {
+        let (modulus, exponent) = (take(&mut numbers, INTEGER)?, take(&mut numbers, INTEGER)?);
+        numbers.is_empty().then_some((modulus, exponent))
+    });
+    // The first bit of a negative number is set.
+    let is_positive = |number: &[u8]| number.first().is_some_and(|byte| *byte < 0x80);
+    numbers.is_some_and(|(modulus, exponent)| {
+        key.is_empty() && is_positive(modulus) && is_positive(exponent) && is_usable_rsa(modulus, exponent)
     })
 }
 
@@ -168,12 +168,21 @@ mod tests {
         04++tJhEnneZ9JeHmm6D/UaR8XzlizoUMbrBY8ibzkXGhbeR3ARDi6Uh40XmQ4MJgIjKjjP96xLxIHK3BpqcRA==";
 
     fn rsa(modulus_bytes: usize) -> String {
+        rsa_of(&[&[0], &vec![0xa5; modulus_bytes][..]].concat(), &[&[1, 0, 1]])
+    }
+
+    fn rsa_of(modulus: &[u8], numbers_behind: &[&[u8]]) -> String {
         let der = |tag: u8, content: &[u8]| {
             let length = u16::try_from(content.len()).expect("a short value").to_be_bytes();
             [&[tag, 0x82], &length[..], content].concat()
         };
-        let modulus = der(INTEGER, &[&[0], &vec![0xa5; modulus_bytes][..]].concat());
-        let key = der(SEQUENCE, &[modulus, der(INTEGER, &[1, 0, 1])].concat());
+        let behind = numbers_behind.iter().map(|number| der(INTEGER, number));
+        let numbers: Vec<u8> = [der(INTEGER, modulus)]
+            .into_iter()
+            .chain(behind)
+            .flatten()
+            .collect();
+        let key = der(SEQUENCE, &numbers);
         let identifier = [&[SEQUENCE, 13], RSA_IDENTIFIER].concat();
         STANDARD.encode(der(
             SEQUENCE,
@@ -254,6 +263,35 @@ mod tests {
             assert_eq!(parse(&format!("[{entries}]")), Err(error), "{entries}");
         }
         assert_eq!(parse("not JSON"), Err(InlineKeyError::Shape));
+    }
+
+    // AUTH-017
+    #[test]
+    fn an_rsa_key_that_could_verify_nothing_or_everything_is_refused() {
+        let modulus = [&[0], &[0xa5; 256][..]].concat();
+        let fits = |modulus: &[u8], behind: &[&[u8]]| {
+            is_key_of(
+                &STANDARD.decode(rsa_of(modulus, behind)).expect("base64"),
+                KeyKind::Rsa,
+            )
+        };
+        assert!(fits(&modulus, &[&[3]]));
+        assert!(fits(&modulus, &[&[0, 0xff, 0xff, 0xff, 0xff]]));
+        let wrong: [&[&[u8]]; 8] = [
+            &[],
+            &[&[]],
+            &[&[0]],
+            &[&[1]],
+            &[&[2]],
+            &[&[0xff]],
+            &[&[1, 0, 0, 0, 1]],
+            &[&[3], &[3]],
+        ];
+        for exponents in wrong {
+            assert!(!fits(&modulus, exponents), "{exponents:?}");
+        }
+        assert!(!fits(&modulus[1..], &[&[3]]), "negative");
+        assert!(!fits(&[0x7f; 256], &[&[3]]), "2047 bits");
     }
 
     #[test]

@@ -14,12 +14,12 @@ pub const KID_BYTES_MAX: usize = 256;
 pub const KEY_SET_BYTES_MAX: usize = 262_144;
 /// How many usable keys of a key set are taken; those behind them are left aside.
 pub const KEY_COUNT_MAX: usize = 64;
-/// The shortest RSA modulus, in bytes (RFC 7518 section 3.3).
-pub const RSA_MODULUS_BYTES_MIN: usize = 256;
-/// The longest RSA modulus, in bytes: verifying takes time with its square.
-pub const RSA_MODULUS_BYTES_MAX: usize = 1024;
-/// The longest RSA exponent, in bytes.
-const RSA_EXPONENT_BYTES_MAX: usize = 4;
+/// The shortest RSA modulus, in bits (RFC 7518 section 3.3).
+pub const RSA_MODULUS_BITS_MIN: usize = 2048;
+/// The longest RSA modulus, in bits: verifying takes time with its square.
+pub const RSA_MODULUS_BITS_MAX: usize = 8192;
+/// The longest RSA exponent, in bits.
+const RSA_EXPONENT_BITS_MAX: usize = 32;
 
 /// A public key, as WebCrypto imports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,12 +145,7 @@ fn public_members(entry: &Object, kind: KeyKind) -> Option<String> {
     let curve = |key_type: &str, curve: &str, names: &[&str], bytes: usize| {
         let coordinates: Option<String> = names
             .iter()
-            .map(|name| {
-                Some(format!(
-                    ",\"{name}\":\"{}\"",
-                    bytes_of(entry, name, bytes, bytes)?
-                ))
-            })
+            .map(|name| Some(format!(",\"{name}\":\"{}\"", text_of_bytes(entry, name, bytes)?)))
             .collect();
         (is("kty", key_type) && is("crv", curve))
             .then_some(coordinates?)
@@ -161,18 +156,37 @@ fn public_members(entry: &Object, kind: KeyKind) -> Option<String> {
         KeyKind::P384 => curve("EC", "P-384", &["x", "y"], 48),
         KeyKind::Ed25519 => curve("OKP", "Ed25519", &["x"], 32),
         KeyKind::Rsa => {
-            let modulus = bytes_of(entry, "n", RSA_MODULUS_BYTES_MIN, RSA_MODULUS_BYTES_MAX)?;
-            let exponent = bytes_of(entry, "e", 1, RSA_EXPONENT_BYTES_MAX)?;
-            is("kty", "RSA").then(|| format!("{{\"kty\":\"RSA\",\"n\":\"{modulus}\",\"e\":\"{exponent}\"}}"))
+            let (modulus, exponent) = (entry.get("n")?.text()?, entry.get("e")?.text()?);
+            let number = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+            let is_usable = is("kty", "RSA") && is_usable_rsa(&number(modulus)?, &number(exponent)?);
+            is_usable.then(|| format!("{{\"kty\":\"RSA\",\"n\":\"{modulus}\",\"e\":\"{exponent}\"}}"))
         }
     }
 }
 
 /// The text of a member that is base64url of so many bytes.
-fn bytes_of<'a>(entry: &'a Object, name: &str, min: usize, max: usize) -> Option<&'a str> {
+fn text_of_bytes<'a>(entry: &'a Object, name: &str, bytes: usize) -> Option<&'a str> {
     let text = entry.get(name)?.text()?;
     let length = URL_SAFE_NO_PAD.decode(text).ok()?.len();
-    (min..=max).contains(&length).then_some(text)
+    (length == bytes).then_some(text)
+}
+
+/// Whether an RSA key of these numbers, big-endian, may verify anything. With an exponent of 1 every message would be its own
+/// signature.
+pub(crate) fn is_usable_rsa(modulus: &[u8], exponent: &[u8]) -> bool {
+    let is_odd = exponent.last().is_some_and(|byte| byte % 2 == 1);
+    (RSA_MODULUS_BITS_MIN..=RSA_MODULUS_BITS_MAX).contains(&bits(modulus))
+        && (2..=RSA_EXPONENT_BITS_MAX).contains(&bits(exponent))
+        && is_odd
+}
+
+/// How many bits a number has, without those at its front that are zero.
+fn bits(number: &[u8]) -> usize {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    let Some((first, rest)) = number[zeros..].split_first() else {
+        return 0;
+    };
+    rest.len() * 8 + first.ilog2() as usize + 1
 }
 
 #[cfg(test)]
@@ -269,6 +283,15 @@ mod tests {
             format!(r#"{{"kty":"RSA","n":"{}","e":"AQAB","alg":"RS256"}}"#, text(1025)),
             format!(r#"{{"kty":"RSA","n":"{}","e":"","alg":"RS256"}}"#, text(256)),
             format!(r#"{{"kty":"RSA","n":"{}","alg":"RS256"}}"#, text(256)),
+            rsa(r#","alg":"RS256""#).replace("AQAB", "AQ"),
+            rsa(r#","alg":"RS256""#).replace("AQAB", "Ag"),
+            rsa(r#","alg":"RS256""#).replace("AQAB", "AAAA"),
+            rsa(r#","alg":"RS256""#).replace("AQAB", "AQAAAAE"),
+            rsa(r#","alg":"RS256""#).replace(&text(256), &URL_SAFE_NO_PAD.encode([0x7f; 256])),
+            rsa(r#","alg":"RS256""#).replace(
+                &text(256),
+                &URL_SAFE_NO_PAD.encode([&[0][..], &[0xa5; 255]].concat()),
+            ),
         ];
         for entry in &unusable {
             assert_eq!(
