@@ -182,7 +182,7 @@ pub(crate) enum Simulated {
     cargo xtask sim backend --seeds 1..20000 --shards 16    more of them, on 16 shards\n  \
     cargo xtask sim backend --replay 42                     one seed again, with everything that happened\n  \
     cargo xtask sim backend --bug pages-cached              plant a bug: it must be found\n  \
-    cargo xtask sim conversation                            conversations, with Byzantine members in some\n  \
+    cargo xtask sim conversation                            conversations of 2, 3, 4, 7 and 10, with Byzantine members\n  \
     cargo xtask sim conversation --members 7 --byzantine 2  of seven, two of them Byzantine\n  \
     cargo xtask sim conversation --members 4 --byzantine 2  more than the protocol bears: honest members keep their word\n\n\
     Stops at the first seed that fails, with what does not hold and the command that replays it.")]
@@ -202,7 +202,7 @@ pub(crate) struct SimArguments {
     /// Of a conversation: how many members [default: drawn from each seed].
     #[arg(long, value_name = "N")]
     pub(crate) members: Option<usize>,
-    /// Of a conversation: how many of them are Byzantine [default: drawn from each seed, up to f].
+    /// Of a conversation: how many of them are Byzantine [default: drawn from each seed, most often f].
     #[arg(long, value_name = "F")]
     pub(crate) byzantine: Option<usize>,
     /// The faults that may happen: all, none, or names joined by commas [default: all].
