@@ -262,7 +262,7 @@ impl Handle {
 
 fn parse_content(json: &str) -> Result<Content, Failure> {
     let invalid = |message: String| Failure::new(Operation::Send, "content-invalid", message);
-    let parts: Vec<ContentPart> = serde_json::from_str(json)
+    let parts: Vec<ContentPart> = serde_json::from_slice(json.as_bytes())
         .map_err(|error| invalid(format!("the content is not a list of parts: {error}")))?;
     Content::new(parts).map_err(|error| invalid(error.to_string()))
 }

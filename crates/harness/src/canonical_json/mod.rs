@@ -57,7 +57,8 @@ pub fn try_encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Canonical
 /// The value of the canonical text `bytes`.
 ///
 /// `T` must describe the value completely: what it does not keep is missing when it is encoded again, and the text is
-/// refused. Unknown members are thus refused even where `deny_unknown_fields` was forgotten.
+/// refused. Unknown members are thus refused even where `deny_unknown_fields` was forgotten. A `T` that holds
+/// floating-point numbers needs the feature `exact-numbers`, or some of them are refused.
 ///
 /// # Errors
 ///
@@ -77,19 +78,20 @@ pub fn decode<T: DeserializeOwned + Serialize>(
         offset: error.valid_up_to(),
     })?;
     scan(text, limits.depth_max.min(DEPTH_MAX_CEILING))?;
-    match serde_json::from_str::<T>(text) {
+    // From bytes, as everything else is read: reading from text as well would be the whole reader once more.
+    match serde_json::from_slice::<T>(bytes) {
         Ok(value) => {
             compare(bytes, &try_encode(&value)?)?;
             Ok(value)
         }
-        Err(error) => Err(explain(bytes, text, &error)),
+        Err(error) => Err(explain(bytes, &error)),
     }
 }
 
 /// Says which check of reference 1.1 a text fails that is no `T`: that it is no JSON and that it is not canonical come
 /// before that it has the wrong shape.
-fn explain(bytes: &[u8], text: &str, typed: &serde_json::Error) -> CanonicalJsonError {
-    match serde_json::from_str::<serde_json::Value>(text) {
+fn explain(bytes: &[u8], typed: &serde_json::Error) -> CanonicalJsonError {
+    match serde_json::from_slice::<serde_json::Value>(bytes) {
         Err(error) => CanonicalJsonError::NotJson {
             message: error.to_string(),
         },
