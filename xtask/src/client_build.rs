@@ -70,6 +70,9 @@ pub(crate) fn client(workspace: &Workspace, tools: &Tools, debug: bool) -> anyho
             .arg(&dist)
             .current_dir(workspace.root()),
     )?;
+    if !debug {
+        minify(workspace, &dist)?;
+    }
     // A hand-written declaration is an input of the compiler, which does not copy it to its output.
     let declaration = format!("{GLUE}.d.ts");
     let declared = workspace.path("web-client/ts").join(&declaration);
@@ -101,6 +104,32 @@ pub(crate) fn client(workspace: &Workspace, tools: &Tools, debug: bool) -> anyho
         "client built and packed in target/{PACKED_FOLDER}: {size} KiB of WebAssembly"
     ));
     stamp.keep()
+}
+
+/// Writes every script in `folder` as short as it goes, each still a module of its own: what imports the package bundles it.
+fn minify(workspace: &Workspace, folder: &Path) -> anyhow::Result<()> {
+    let mut outdir = std::ffi::OsString::from("--outdir=");
+    outdir.push(folder);
+    let mut arguments = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "js") {
+            arguments.push(path.into_os_string());
+        }
+    }
+    arguments.extend(
+        [
+            "--minify",
+            "--format=esm",
+            "--target=es2022",
+            "--allow-overwrite",
+            "--log-level=warning",
+        ]
+        .map(Into::into),
+    );
+    arguments.push(outdir);
+    let arguments: Vec<&std::ffi::OsStr> = arguments.iter().map(std::ffi::OsString::as_os_str).collect();
+    build::npm_tool(workspace.root(), "esbuild", &arguments)
 }
 
 /// Compiles the library and writes its glue and its module into `dist`.

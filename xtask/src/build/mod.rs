@@ -10,5 +10,5 @@ mod wasm;
 mod worker;
 
 #[allow(unused_imports, reason = "the client's build uses them")]
-pub(crate) use wasm::{Bindings, WasmCrate, optimise};
+pub(crate) use wasm::{Bindings, WasmCrate, npm_tool, optimise};
 pub(crate) use worker::{WorkerArtifacts, WorkerOptions, worker};

@@ -115,7 +115,7 @@ impl Bindings {
 /// # Errors
 ///
 /// When the tool is missing or fails; it has printed why.
-pub(super) fn npm_tool(root: &Path, name: &str, arguments: &[&std::ffi::OsStr]) -> anyhow::Result<()> {
+pub(crate) fn npm_tool(root: &Path, name: &str, arguments: &[&std::ffi::OsStr]) -> anyhow::Result<()> {
     let modules = root.join("node_modules");
     let tool = modules.join(".bin").join(name);
     if !tool.exists() {
