@@ -14,7 +14,14 @@ pub mod variables;
 
 use std::rc::Rc;
 
-use conclave_credentials::{CredentialConfiguration, api_key::ApiKeys};
+use conclave_credentials::{
+    CredentialConfiguration,
+    algorithm::Algorithm,
+    api_key::ApiKeys,
+    configuration::SigningKeys,
+    key_set::{KEY_COUNT_MAX, KID_BYTES_MAX},
+};
+use conclave_proto::xmtp::backend::v1::{GetConfigurationResponse, auth_configuration::SigningKey};
 use conclave_registry::RegistryConfiguration;
 use conclave_topiclog::Configuration;
 use prost::Message as _;
@@ -114,11 +121,28 @@ impl Settings {
             }
         }
         let settings = draft.finish(now_ns)?;
-        let bytes = settings.backend.to_wire().encoded_len();
+        let bytes = settings.longest_published().encoded_len();
         if bytes > PUBLISHED_BYTES_MAX {
             return Err(ConfigurationError::TooLarge { bytes });
         }
         Ok(settings)
+    }
+
+    /// What is published, with the longest keys that a key set may bring where one is to be fetched.
+    fn longest_published(&self) -> GetConfigurationResponse {
+        let mut published = self.backend.to_wire();
+        let is_fetched = self
+            .credentials
+            .as_ref()
+            .is_some_and(|credentials| matches!(credentials.signing_keys, SigningKeys::Fetched { .. }));
+        if is_fetched && let Some(auth) = &mut published.auth {
+            let longest = SigningKey {
+                kid: "k".repeat(KID_BYTES_MAX),
+                alg: Algorithm::Rs256.name().to_owned(),
+            };
+            auth.keys = vec![longest; KEY_COUNT_MAX];
+        }
+        published
     }
 }
 

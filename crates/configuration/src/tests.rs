@@ -265,3 +265,42 @@ fn what_is_published_about_credentials_is_what_is_asked_for_and_no_key() {
     };
     assert_eq!(settings.backend.to_wire().auth, Some(expected));
 }
+
+// CONF-005, CONF-066
+#[test]
+fn a_variable_about_credentials_that_is_a_list_counts_only_while_they_are_switched_on() {
+    let keys = "CONCLAVE_AUTH_KEYS";
+    let read = |enabled: Option<Value>| {
+        let identifier = ("CONCLAVE_IDENTIFIER", Value::Text("talk.example".to_owned()));
+        let enabled = enabled.map(|value| ("CONCLAVE_AUTH_ENABLED", value));
+        let variables = [identifier, (keys, Value::Other)].into_iter().chain(enabled);
+        Settings::from_variables(variables, NOW_NS)
+    };
+    let text = |value: &str| Some(Value::Text(value.to_owned()));
+    assert!(read(text("false")).expect("not looked at").credentials.is_none());
+    for (enabled, expected) in [
+        (text("true"), keys),
+        (None, keys),
+        (Some(Value::Other), "CONCLAVE_AUTH_ENABLED"),
+    ] {
+        let error = read(enabled).expect_err("never open to anybody");
+        assert!(
+            matches!(&error, ConfigurationError::Variable { name, .. } if name == expected),
+            "{error}"
+        );
+    }
+}
+
+// CONF-009
+#[test]
+fn what_is_published_leaves_room_for_the_keys_of_a_key_set() {
+    let version = format!("1.2.3-{}", "a".repeat(50_000));
+    let long = ("CONCLAVE_MIN_LIBXMTP_VERSION", version.as_str());
+    assert!(read(&[long]).is_ok());
+    let fetched = read(&[
+        long,
+        ("CONCLAVE_AUTH_ENABLED", "true"),
+        ("CONCLAVE_AUTH_JWKS_URL", "https://issuer.example/keys"),
+    ]);
+    assert!(matches!(fetched, Err(ConfigurationError::TooLarge { .. })));
+}

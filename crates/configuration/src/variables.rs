@@ -37,6 +37,9 @@ const MAX_PONG_WAIT_MS: &str = "MAX_PONG_WAIT_MS";
 /// What must be presented to read the counters. A secret.
 const OPERATOR_TOKEN: &str = "OPERATOR_TOKEN";
 
+/// What is wrong with a variable that holds a list or an object.
+const NOT_A_TEXT: &str = "is neither a text nor a number nor true or false";
+
 /// What a variable does with its value; the error says what is wrong with that.
 type Set = fn(&mut Draft, &str) -> Result<(), String>;
 
@@ -164,6 +167,8 @@ pub(crate) struct Draft {
     registry: RegistryConfiguration,
     /// Those about credentials, which mean something together only.
     credentials: Vec<(String, String)>,
+    /// One of them that is no text. While credentials are switched off it does not matter.
+    unreadable_credential: Option<String>,
     operations: Operations,
     operator_token: Option<String>,
     min_name_length: u32,
@@ -177,6 +182,7 @@ impl Default for Draft {
             backend: Configuration::default(),
             registry: RegistryConfiguration::default(),
             credentials: Vec::new(),
+            unreadable_credential: None,
             operations: Operations::default(),
             operator_token: None,
             min_name_length: DEFAULT_MIN_NAME_LENGTH,
@@ -189,7 +195,13 @@ impl Draft {
     /// Takes a variable in, by its name without [`PREFIX`].
     pub(crate) fn set(&mut self, own_name: &str, value: &Value) -> Result<(), String> {
         let Value::Text(value) = value else {
-            return Err("is neither a text nor a number nor true or false".to_owned());
+            let name = format!("{PREFIX}{own_name}");
+            if !name.starts_with(credentials::PREFIX) || name == credentials::ENABLED {
+                return Err(NOT_A_TEXT.to_owned());
+            }
+            self.credentials.push((name.clone(), String::new()));
+            self.unreadable_credential = Some(name);
+            return Ok(());
         };
         if let Some((_, set)) = NAMED.iter().find(|(name, _)| *name == own_name) {
             return set(self, value);
@@ -242,6 +254,12 @@ impl Draft {
             });
         }
         let credentials = Credentials::from_variables(self.credentials);
+        if let (Some(name), Ok(Some(_)) | Err(_)) = (self.unreadable_credential, &credentials) {
+            return Err(ConfigurationError::Variable {
+                name,
+                reason: NOT_A_TEXT.to_owned(),
+            });
+        }
         let mut credentials = credentials.map_err(|error| ConfigurationError::Variable {
             name: error.key,
             reason: error.reason,
