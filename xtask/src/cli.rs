@@ -196,6 +196,9 @@ pub(crate) struct SimArguments {
     /// Run one seed and print its whole history.
     #[arg(long, value_name = "SEED")]
     pub(crate) replay: Option<u64>,
+    /// Of the backend: what clients do, mixed or streams [default: mixed].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
     /// Of the backend: the shard count [default: drawn from each seed].
     #[arg(long, value_name = "N")]
     pub(crate) shards: Option<u32>,

@@ -42,6 +42,7 @@ fn words(arguments: &SimArguments) -> Vec<String> {
     let options = [
         ("--seeds", arguments.seeds.clone()),
         ("--replay", arguments.replay.map(|seed| seed.to_string())),
+        ("--workload", arguments.workload.clone()),
         ("--shards", arguments.shards.map(|count| count.to_string())),
         ("--members", arguments.members.map(|count| count.to_string())),
         ("--byzantine", arguments.byzantine.map(|count| count.to_string())),
@@ -68,6 +69,7 @@ mod tests {
             simulated: Simulated::Backend,
             seeds: None,
             replay: Some(7),
+            workload: None,
             shards: Some(4),
             members: None,
             byzantine: None,

@@ -47,6 +47,9 @@ struct BackendArguments {
     /// Run one seed and show everything that happened.
     #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
     replay: Option<u64>,
+    /// What clients do: mixed, or streams.
+    #[arg(long, default_value = "mixed")]
+    workload: backend::simulation::Workload,
     /// The shard count [default: drawn from each seed].
     #[arg(long, value_name = "N")]
     shards: Option<u32>,
@@ -124,6 +127,7 @@ fn run_backend(arguments: BackendArguments) -> ExitCode {
         simulation::{Options, simulate},
     };
     let options = Options {
+        workload: arguments.workload,
         shards: arguments.shards,
         faults: arguments.faults,
         bug: arguments.bug,

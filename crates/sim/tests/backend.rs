@@ -4,7 +4,7 @@ use conclave_sim::backend::{
     bugs::{Breach, Bug},
     report::Report,
     seeds,
-    simulation::{Options, simulate},
+    simulation::{Options, Workload, simulate},
 };
 use conclave_topiclog::planted;
 
@@ -26,11 +26,16 @@ fn run(quarter: u64) {
 
 /// The first seed whose history does not hold with a bug in place.
 fn find(bug: Bug) -> Report {
+    find_among(bug, Workload::Mixed, SEEDS)
+}
+
+fn find_among(bug: Bug, workload: Workload, seeds: u64) -> Report {
     let options = Options {
+        workload,
         bug: Some(bug),
         ..Options::default()
     };
-    let found = (1..=SEEDS)
+    let found = (1..=seeds)
         .map(|seed| simulate(seed, &options))
         .find(|report| !report.violations.is_empty());
     found.unwrap_or_else(|| panic!("{bug} is not found"))
@@ -67,6 +72,21 @@ fn everything_holds_in_the_last_quarter_of_the_seeds() {
     run(3);
 }
 
+/// Seeds of the simulation of streams.
+const STREAM_SEEDS: u64 = 40;
+
+// API-250, API-252, API-253, API-254, API-256, API-257, API-258, API-259, API-261
+#[test]
+fn everything_holds_where_clients_follow_streams() {
+    let options = Options {
+        workload: Workload::Streams,
+        ..Options::default()
+    };
+    for seed in 1..=STREAM_SEEDS {
+        assert_holds(&simulate(seed, &options));
+    }
+}
+
 #[test]
 fn a_seed_replays_exactly() {
     for seed in [3, 11] {
@@ -99,6 +119,28 @@ macro_rules! finds {
             }
         )*
     };
+}
+
+/// A test that a bug is found where clients follow streams.
+macro_rules! finds_on_streams {
+    ($($name:ident: $bug:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                assert_ne!(find_among(Bug::Step($bug), Workload::Streams, STREAM_SEEDS).violations, []);
+            }
+        )*
+    };
+}
+
+finds_on_streams! {
+    finds_a_chain_that_is_not_looked_at: planted::Bug::ChainUnchecked;
+    finds_targets_read_before_registration: planted::Bug::TargetBeforeRegistration;
+    finds_a_cursor_of_a_former_registration: planted::Bug::CursorOfTheRemoved;
+    finds_deliveries_after_a_remove: planted::Bug::DeliveredAfterRemove;
+    finds_pongs_that_are_counted: planted::Bug::PongCounted;
+    finds_catch_up_that_starves: planted::Bug::CatchUpUnfair;
+    finds_a_restarted_shard_that_is_not_registered_with: planted::Bug::ReintroduceIgnored;
 }
 
 finds! {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use conclave_grpc_web::Code;
 use conclave_proto::xmtp::backend::v1::{EnvelopeMeta, message_hash::Hash};
 
-use super::world::Note;
+use super::{subscription::Subscription, world::Note};
 
 /// A place in the one order of everything recorded: what has a smaller moment happened before.
 pub(super) type Moment = u64;
@@ -21,6 +21,9 @@ pub(super) struct History {
     pub(super) publishes: Vec<Publish>,
     pub(super) attempts: Vec<Attempt>,
     pub(super) streams: Vec<Stream>,
+    pub(super) subscriptions: Vec<Subscription>,
+    /// So little may wait for a client that one which reads can lose its stream.
+    pub(super) is_output_short: bool,
     /// The whole of each topic, read when everything was over.
     pub(super) logs: Vec<(Bytes, Vec<EnvelopeMeta>)>,
     /// What was left of each topic when everything had expired, if that happened.
@@ -174,7 +177,7 @@ pub(super) fn short(bytes: &[u8]) -> String {
     shown.map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn list_ids(metas: &[EnvelopeMeta]) -> String {
+pub(super) fn list_ids(metas: &[EnvelopeMeta]) -> String {
     let shown = metas
         .iter()
         .map(|meta| format!("{}:{}", short(&topic_of(meta)), id_of(meta)));

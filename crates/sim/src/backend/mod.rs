@@ -4,8 +4,8 @@
 //! - `world`, `object`, `run`, `alarm`, `sockets`, `storage`, `machine`, `pipe`: the machine beneath the objects and its
 //!   faults; `edge`: the Workers;
 //! - [`faults`], [`bugs`], `planted`, `chaos`: what goes wrong, and what is made wrong on purpose;
-//! - `client`, `reader`, `workload`, `contest`, `sweep`, `envelopes`: who asks what;
-//! - `history`: what they were answered; [`checkers`]: what must hold of it;
+//! - `client`, `reader`, `subscriber`, `workload`, `contest`, `sweep`, `envelopes`: who asks what;
+//! - `history`, `subscription`: what they were answered; [`checkers`]: what must hold of it;
 //! - [`simulation`], [`report`]: from a seed to a verdict; [`seeds`]: those that once failed.
 
 mod alarm;
@@ -30,6 +30,8 @@ pub mod seeds;
 pub mod simulation;
 mod sockets;
 mod storage;
+mod subscriber;
+mod subscription;
 mod sweep;
 mod workload;
 mod world;

@@ -30,6 +30,9 @@ impl Report {
     #[must_use]
     pub fn replay_command(&self) -> String {
         let mut command = format!("cargo xtask sim backend --replay {}", self.seed);
+        if self.options.workload != Default::default() {
+            command += &format!(" --workload {}", self.options.workload);
+        }
         if let Some(shards) = self.options.shards {
             command += &format!(" --shards {shards}");
         }
@@ -57,7 +60,9 @@ impl Report {
             .into_iter()
             .map(|(at_ns, text)| format!("{:>10.3} ms {text}\n", at_ns as f64 / 1e6));
         let streams = self.history.streams.iter().map(|stream| format!("{stream}\n"));
-        timed.chain(streams).collect()
+        let subscriptions = self.history.subscriptions.iter();
+        let subscriptions = subscriptions.map(|subscription| format!("{subscription}\n"));
+        timed.chain(streams).chain(subscriptions).collect()
     }
 
     /// How many requests were sent, and how many of them were answered with success.

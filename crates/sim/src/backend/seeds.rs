@@ -1,8 +1,9 @@
 //! Seeds that once failed: they run first, for ever.
 //!
-//! `seeds/backend.txt` has one a line: the seed, the shard count or `-`, and the faults; after a `#` what went wrong then.
+//! `seeds/backend.txt` has one a line: the seed, the shard count or `-`, the faults, and the workload unless it is the mixed
+//! one; after a `#` what went wrong then.
 
-use super::simulation::Options;
+use super::simulation::{Options, Workload};
 
 /// The kept seeds.
 const KEPT: &str = include_str!("../../seeds/backend.txt");
@@ -23,7 +24,9 @@ pub fn kept() -> Vec<(u64, Options)> {
 fn parse(line: &str) -> Option<(u64, Options)> {
     let mut words = line.split_whitespace();
     let (seed, shards, faults) = (words.next()?, words.next()?, words.next()?);
+    let workload = words.next().map_or(Ok(Workload::default()), str::parse);
     let options = Options {
+        workload: workload.ok()?,
         shards: match shards {
             "-" => None,
             count => Some(count.parse().ok()?),
@@ -44,6 +47,10 @@ mod tests {
         assert_eq!(
             parse("7 4 lose,crash").map(|(seed, options)| (seed, options.shards)),
             Some((7, Some(4)))
+        );
+        assert_eq!(
+            parse("7 - all streams").map(|(_, options)| options.workload),
+            Some(Workload::Streams)
         );
         assert_eq!(parse("7 4"), None);
     }

@@ -2,23 +2,29 @@
 
 use std::{
     cell::{Cell, RefCell},
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
+    str::FromStr,
 };
 
 use bytes::Bytes;
 use conclave_proto::xmtp::backend::v1::EnvelopeMeta;
 use conclave_topiclog::{Configuration, planted};
+use futures_util::FutureExt as _;
 
 use super::{
     bugs::Bug,
     chaos, checkers,
+    checkers::{facts::Facts, subscriptions},
     client::{Client, Prepared},
     edge::Edge,
     faults::{Fault, FaultSet, LIKELY, Rates},
     history::{Came, History, id_of},
     reader,
     report::Report,
+    subscriber,
+    subscription::Manner,
     sweep,
     workload::{self, Plan},
     world::{MILLI_NS, World},
@@ -39,9 +45,47 @@ pub(super) const QUIET_MS: u64 = 90_000;
 const SHORT_RESPONSE_BYTES: u64 = 2_000;
 const TOO_MANY_ENVELOPES: usize = 30;
 
+/// The silence that streams break where they are what is simulated, how long a Ping may go unanswered there, and how much
+/// may wait for a client in some of those simulations.
+const KEEPALIVE_INTERVAL_MS: u32 = 300;
+const MAX_PONG_WAIT_MS: u32 = 5_000;
+const SHORT_OUTPUT_BYTES: usize = 4_000;
+
+/// What clients do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Workload {
+    /// Everything but Subscribe streams.
+    #[default]
+    Mixed,
+    /// They publish, and follow what is published on Subscribe streams.
+    Streams,
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Mixed => "mixed",
+            Self::Streams => "streams",
+        })
+    }
+}
+
+impl FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Mixed, Self::Streams]
+            .into_iter()
+            .find(|workload| workload.to_string() == text)
+            .ok_or_else(|| format!("{text:?} is neither mixed nor streams"))
+    }
+}
+
 /// What to simulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
+    /// What clients do.
+    pub workload: Workload,
     /// The shard count; drawn from the seed when absent.
     pub shards: Option<u32>,
     /// The faults that may happen.
@@ -55,7 +99,8 @@ pub struct Options {
 pub fn simulate(seed: u64, options: &Options) -> Report {
     let random = Random::new(seed);
     let shard_count = [1, 2, 4, 4, 16][random.below(5)];
-    let is_short = random.chance(300);
+    let has_streams = options.workload == Workload::Streams;
+    let is_short = random.chance(if has_streams { 600 } else { 300 });
     let rates = Rates::draw(&options.faults, LIKELY, &random);
     let mut configuration = Configuration {
         shard_count: options.shards.unwrap_or(shard_count),
@@ -65,20 +110,34 @@ pub fn simulate(seed: u64, options: &Options) -> Report {
         configuration.limits.max_envelope_bytes = 500;
         configuration.limits.max_response_bytes = SHORT_RESPONSE_BYTES;
     }
+    let mut history = History::default();
+    if has_streams {
+        configuration.keepalive_interval_ms = KEEPALIVE_INTERVAL_MS;
+        configuration.max_pong_wait_ms = MAX_PONG_WAIT_MS;
+        configuration.limits.max_ping_frames_per_second = 1;
+        configuration.limits.max_ping_burst = 5;
+        history.is_output_short = random.chance(300);
+        if history.is_output_short {
+            configuration.stream_output_bytes_max = SHORT_OUTPUT_BYTES;
+        }
+    }
     let (breach, step) = match options.bug {
         Some(Bug::Breach(breach)) => (Some(breach), None),
         Some(Bug::Step(step)) => (None, Some(step)),
         None => (None, None),
     };
     planted::plant(step);
-    let plan = Plan::draw(&random, is_short.then_some(TOO_MANY_ENVELOPES));
+    let mut plan = Plan::draw(&random, is_short.then_some(TOO_MANY_ENVELOPES));
+    // Streams from the start of a topic are compared with the whole of it.
+    plan.is_swept &= !has_streams;
     let world = World::new(configuration, rates, random, breach);
-    let history = Rc::new(RefCell::new(History::default()));
+    let history = Rc::new(RefCell::new(history));
     let simulation = Simulation {
         edges: Rc::new((0..3).map(|_| Edge::new(&world)).collect()),
         world: Rc::clone(&world),
         history: Rc::clone(&history),
         plan: Rc::new(plan),
+        workload: options.workload,
     };
     // A panic ends an object in production; here it is a finding, with the seed that leads to it.
     let ran = catch_unwind(AssertUnwindSafe(|| simulation.run()));
@@ -108,6 +167,7 @@ struct Simulation {
     edges: Rc<Vec<Edge>>,
     history: Rc<RefCell<History>>,
     plan: Rc<Plan>,
+    workload: Workload,
 }
 
 impl Simulation {
@@ -129,7 +189,11 @@ impl Simulation {
         let clients = 2 + world.random.below(4);
         for index in 0..clients {
             let operations = 4 + world.random.below(10);
-            let work = workload::run(self.client(index), Rc::clone(&self.plan), operations);
+            let (client, plan) = (self.client(index), Rc::clone(&self.plan));
+            let work = match self.workload {
+                Workload::Mixed => workload::run(client, plan, operations).boxed_local(),
+                Workload::Streams => workload::run_publisher(client, plan, 4 * operations).boxed_local(),
+            };
             let running = Rc::clone(&running);
             running.set(running.get() + 1);
             world.executor.spawn(async move {
@@ -142,6 +206,15 @@ impl Simulation {
             topics.retain(|_| world.random.chance(700));
             topics.extend(topics.is_empty().then(|| self.plan.places[0].topic()));
             world.executor.spawn(reader::run(self.client(index), topics));
+        }
+        if self.workload == Workload::Streams {
+            for index in clients..clients + 1 + world.random.below(3) {
+                let manner = Manner {
+                    answers_pings: !world.random.chance(150),
+                };
+                let work = subscriber::run(self.client(index), self.plan.topics(), manner);
+                world.executor.spawn(work);
+            }
         }
         let watcher = self.client(clients + 3);
         world
@@ -261,9 +334,26 @@ fn late_streams(history: &History) -> Vec<String> {
             .max();
         delivered.unwrap_or(*after).max(*after) < head
     };
-    open.filter(|stream| stream.positions.iter().any(|position| is_late(position, stream)))
-        .map(|stream| format!("it stays behind: {stream}"))
-        .collect()
+    let late = open.filter(|stream| stream.positions.iter().any(|position| is_late(position, stream)));
+    let late = late.map(|stream| format!("it stays behind: {stream}"));
+    late.chain(late_subscriptions(history)).collect()
+}
+
+fn late_subscriptions(history: &History) -> Vec<String> {
+    if history.subscriptions.is_empty() {
+        return Vec::new();
+    }
+    let facts = Facts::of(history);
+    // One that answers no Pings ends and begins again for ever.
+    let open = history
+        .subscriptions
+        .iter()
+        .filter(|stream| stream.is_open && stream.manner.answers_pings);
+    open.flat_map(|stream| {
+        let missing = subscriptions::missing(stream, &facts).into_iter();
+        missing.map(move |missing| format!("{missing}: {stream}"))
+    })
+    .collect()
 }
 
 /// Whether an answer was a success.

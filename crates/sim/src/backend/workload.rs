@@ -140,6 +140,23 @@ pub(super) async fn run(client: Client, plan: Rc<Plan>, operations: usize) {
     }
 }
 
+/// The life of one client that only publishes: at first so much at once that streams have something to catch up with.
+pub(super) async fn run_publisher(client: Client, plan: Rc<Plan>, operations: usize) {
+    for operation in 0..operations {
+        let random = &client.world.random;
+        if operation > operations / 3 {
+            let pause_ms = random.between(0, 700);
+            client.world.sleep_ms(pause_ms).await;
+        }
+        match random.below(8) {
+            0..=2 => publish_one(&client, &plan).await,
+            3..=5 => publish_batch(&client, &plan).await,
+            6 => publish_spanning(&client, &plan).await,
+            _ => publish_again(&client, &plan).await,
+        }
+    }
+}
+
 /// Looks at the boundary again and again, and then at what it says is there.
 pub(super) async fn watch(client: Client, plan: Rc<Plan>) {
     let mut last = 0;

@@ -52,6 +52,11 @@ impl Facts {
                 facts.see(*moment, metas);
             }
         }
+        for subscription in &history.subscriptions {
+            for (moment, metas) in subscription.frames() {
+                facts.see(moment, metas);
+            }
+        }
         for publish in &history.publishes {
             let mut keys = publish.keys.clone();
             keys.sort();

@@ -18,6 +18,9 @@ mod real_time_order;
 mod retention;
 mod statuses;
 mod streams;
+#[cfg(test)]
+mod subscription_tests;
+pub(super) mod subscriptions;
 mod unique_ids;
 
 #[cfg(test)]
@@ -40,7 +43,7 @@ pub struct Violation {
 type Checker = fn(&History, &Facts) -> Vec<Violation>;
 
 /// Every checker, by the name of its file.
-const CHECKERS: [(&str, Checker); 15] = [
+const CHECKERS: [(&str, Checker); 16] = [
     ("unique_ids", unique_ids::check),
     ("one_copy", one_copy::check),
     ("prefix", prefix::check),
@@ -54,6 +57,7 @@ const CHECKERS: [(&str, Checker); 15] = [
     ("out_of_range_is_settled", out_of_range_is_settled::check),
     ("retention", retention::check),
     ("streams", streams::check),
+    ("subscriptions", subscriptions::check),
     ("statuses", statuses::check),
     ("ends", ends::check),
 ];
