@@ -32,7 +32,9 @@ impl Call<'_> {
         {
             Ok((session, requests)) => {
                 let headers = flatten(self.headers(encoding, session.router_instance()));
-                let requests = RequestSink::new(requests, encoding, bytes_limit(limits.max_request_bytes));
+                let max_request_bytes = bytes_limit(limits.max_request_bytes);
+                let received = self.recording.received_bytes();
+                let requests = RequestSink::new(requests, encoding, max_request_bytes, received);
                 let max_response_bytes = bytes_limit(limits.max_response_bytes);
                 let source = BodySource::new(session, encoding, max_response_bytes, self.recording);
                 let status = server::RESPONSE_HTTP_STATUS;
@@ -49,7 +51,9 @@ impl Call<'_> {
             Ok((session, requests)) => {
                 let headers = flatten(self.socket_headers(session.router_instance()));
                 let encoding = Encoding::Binary;
-                let requests = RequestSink::new(requests, encoding, bytes_limit(limits.max_request_bytes));
+                let max_request_bytes = bytes_limit(limits.max_request_bytes);
+                let received = self.recording.received_bytes();
+                let requests = RequestSink::new(requests, encoding, max_request_bytes, received);
                 let max_response_bytes = bytes_limit(limits.max_response_bytes);
                 let source = BodySource::frame_by_frame(session, max_response_bytes, self.recording);
                 runtime::stream_socket(headers, source, requests)

@@ -49,6 +49,17 @@ fn now_ms() -> u64 {
     Date::now() as u64
 }
 
+/// How many bytes of a request's body were read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReceivedBytes(Rc<Cell<u64>>);
+
+impl ReceivedBytes {
+    /// So many more.
+    pub(crate) fn add(&self, bytes: usize) {
+        self.0.set(self.0.get() + bytes as u64);
+    }
+}
+
 /// One request.
 pub(crate) struct Recording {
     route: Route,
@@ -56,7 +67,7 @@ pub(crate) struct Recording {
     /// None while the configuration cannot be used, which another line says.
     settings: Option<Rc<Settings>>,
     started_ms: u64,
-    request_bytes: Cell<u64>,
+    request_bytes: ReceivedBytes,
     response_bytes: Cell<u64>,
     code: Cell<Option<Code>>,
     principal: RefCell<Option<String>>,
@@ -78,7 +89,7 @@ impl Recording {
             },
             settings,
             started_ms,
-            request_bytes: Cell::new(0),
+            request_bytes: ReceivedBytes::default(),
             response_bytes: Cell::new(0),
             code: Cell::new(None),
             principal: RefCell::new(None),
@@ -109,7 +120,12 @@ impl Recording {
 
     /// So many bytes of the request's body were read.
     pub(crate) fn received(&self, bytes: usize) {
-        self.request_bytes.set(self.request_bytes.get() + bytes as u64);
+        self.request_bytes.add(bytes);
+    }
+
+    /// Where a body is counted that is read while the response is sent.
+    pub(crate) fn received_bytes(&self) -> ReceivedBytes {
+        self.request_bytes.clone()
     }
 
     /// So many bytes of the response's body were handed on.
@@ -136,7 +152,7 @@ impl Drop for Recording {
             code: self.code.get().unwrap_or(Code::Cancelled),
             // Clocks may be set back.
             duration_ms: now_ms().saturating_sub(self.started_ms),
-            request_bytes: self.request_bytes.get(),
+            request_bytes: self.request_bytes.0.get(),
             response_bytes: self.response_bytes.get(),
         };
         COUNTERS.with_borrow_mut(|counters| counters.handled(&completion));

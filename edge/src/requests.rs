@@ -12,7 +12,7 @@ use js_sys::Promise;
 use wasm_bindgen::{JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::future_to_promise;
 
-use crate::platform::WorkerPlatform;
+use crate::{platform::WorkerPlatform, recording::ReceivedBytes};
 
 /// Where a client's frames go.
 #[wasm_bindgen]
@@ -20,19 +20,23 @@ pub struct RequestSink {
     requests: Rc<Requests<WorkerPlatform>>,
     decoder: RefCell<FrameDecoder>,
     max_request_bytes: usize,
+    received: ReceivedBytes,
 }
 
 impl RequestSink {
-    /// A sink for frames in an encoding that refuses one longer than `max_request_bytes`.
+    /// A sink for frames in an encoding that refuses one longer than `max_request_bytes`. Their bytes are counted in
+    /// `received`.
     pub(crate) fn new(
         requests: Requests<WorkerPlatform>,
         encoding: Encoding,
         max_request_bytes: usize,
+        received: ReceivedBytes,
     ) -> Self {
         Self {
             requests: Rc::new(requests),
             decoder: RefCell::new(FrameDecoder::new(encoding, max_request_bytes)),
             max_request_bytes,
+            received,
         }
     }
 
@@ -49,6 +53,7 @@ impl RequestSink {
 impl RequestSink {
     /// Takes in a piece of a request body. Whether the next may follow at once, or when [`RequestSink::ready`] resolves.
     pub fn push(&self, piece: &[u8]) -> bool {
+        self.received.add(piece.len());
         let mut decoder = self.decoder.borrow_mut();
         decoder.push(piece);
         while let Some(frame) = decoder.next_frame().transpose() {
@@ -80,6 +85,7 @@ impl RequestSink {
 
     /// Takes in a message of a WebSocket.
     pub fn message(&self, message: &[u8]) {
+        self.received.add(message.len());
         self.take(frame::decode_single(message, self.max_request_bytes));
     }
 
