@@ -63,16 +63,32 @@ impl Origin {
     ///
     /// # Errors
     ///
-    /// It could not stand in a header.
+    /// It could not stand in a header, or everybody between here and there could read it.
     pub(crate) fn with_credential(self, credential: String) -> anyhow::Result<Self> {
         ensure!(
             !credential.is_empty() && credential.bytes().all(|byte| byte.is_ascii_graphic()),
             "the credential is empty or holds more than visible ASCII characters"
         );
+        ensure!(
+            self.is_this_machine(),
+            "a credential is not sent to {self}: this tool speaks no TLS, so everybody on the way could read it. Ask through a \
+             proxy on this machine"
+        );
         Ok(Self {
             credential: Some(credential),
             ..self
         })
+    }
+}
+
+impl Origin {
+    fn is_this_machine(&self) -> bool {
+        let host = self
+            .authority
+            .rsplit_once(':')
+            .map_or(&*self.authority, |(host, _)| host);
+        let address: Option<std::net::IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+        host.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
     }
 }
 
@@ -228,6 +244,28 @@ fn joined(mut rest: &[u8]) -> anyhow::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_credential_does_not_leave_this_machine_unencrypted() -> anyhow::Result<()> {
+        for url in ["http://127.0.0.1:8787", "http://localhost", "http://[::1]:8787"] {
+            assert!(
+                Origin::parse(url)?.with_credential("secret".to_owned()).is_ok(),
+                "{url}"
+            );
+        }
+        for url in [
+            "http://talk.example",
+            "http://10.0.0.1:8787",
+            "http://127.0.0.1.talk.example",
+            "http://localhost.talk.example:80",
+        ] {
+            let error = Origin::parse(url)?
+                .with_credential("secret".to_owned())
+                .expect_err(url);
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        Ok(())
+    }
 
     #[test]
     fn an_origin_is_http_with_a_host() -> anyhow::Result<()> {

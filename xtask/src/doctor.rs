@@ -62,10 +62,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DoctorArguments) -> anyhow:
 /// What the crate that reads variables says of those of the files. It is built for this alone, so that the tools need not
 /// wait for it.
 fn configuration(workspace: &Workspace) -> anyhow::Result<String> {
-    let variables = dev::text_variables(workspace)?;
+    let variables = dev::variables(workspace)?;
     let input: String = variables
         .iter()
-        .map(|(name, value)| format!("{name}\0{value}\0"))
+        .map(|(name, variable)| match variable.as_text() {
+            Some(text) => format!("{name}\0={text}\0"),
+            None => format!("{name}\0\0"),
+        })
         .collect();
     let mut check = Command::new("cargo")
         .current_dir(workspace.root())
@@ -186,9 +189,9 @@ fn described(status: &GetStatusResponse) -> String {
     format!(
         "  identifier        {}\n  router instance   {}\n  shards            {}\n  closed boundary   {boundary}\n  \
          last id           {}\n  sequencer epoch   {}\n\n\
-         A deployment's router instance changes only when its storage is replaced. There is no command for that yet: \
-         locally,\nend `cargo xtask dev` and remove its state folder; on Cloudflare, deploy under a new name. Both begin \
-         empty.\n",
+         A deployment's router instance changes when CONCLAVE_RESTORED does, which a restore needs (docs/operations.md), \
+         and when\nits storage is replaced: locally, end `cargo xtask dev` and remove its state folder; on Cloudflare, \
+         deploy under a new\nname. Both begin empty.\n",
         status.identifier,
         status.router_instance_id,
         status.shard_count,

@@ -1,5 +1,6 @@
 //! Says whether variables make a deployment, and what of it matters to who operates it. `cargo xtask doctor` asks this with
-//! the variables on standard input: names and values in turn, each ended by a zero byte. No secret is shown.
+//! the variables on standard input: names and values in turn, each ended by a zero byte. `=` stands before the value of one that
+//! the Worker sees as a text, a number or true or false; nothing is said of any other. No secret is shown.
 
 use std::{
     io::{self, Read as _},
@@ -14,9 +15,13 @@ fn main() -> io::Result<ExitCode> {
     let mut input = String::new();
     io::stdin().read_to_string(&mut input)?;
     let words: Vec<&str> = input.split('\0').collect();
-    let variables = words
-        .chunks_exact(2)
-        .map(|pair| (pair[0], Value::Text(pair[1].to_owned())));
+    let variables = words.chunks_exact(2).map(|pair| {
+        let text = pair[1].strip_prefix('=');
+        (
+            pair[0],
+            text.map_or(Value::Other, |text| Value::Text(text.to_owned())),
+        )
+    });
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
     match Settings::from_variables(variables, now_ns) {

@@ -75,6 +75,16 @@ pub(crate) enum Variable {
     Json(String),
 }
 
+impl Variable {
+    /// The text that the worker takes it for. A list or an object is none to it.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Json(json) if json.starts_with(['[', '{']) => None,
+            Self::Text(text) | Self::Json(text) => Some(text),
+        }
+    }
+}
+
 /// A binding to a class of objects.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ObjectBinding {
@@ -260,6 +270,16 @@ fn assets(value: &Value) -> anyhow::Result<Assets> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_no_text_to_the_worker_and_a_number_is() {
+        let json = |json: &str| Variable::Json(json.to_owned());
+        assert_eq!(json("7").as_text(), Some("7"));
+        assert_eq!(json("true").as_text(), Some("true"));
+        assert_eq!(Variable::Text("[1]".to_owned()).as_text(), Some("[1]"));
+        assert_eq!(json(r#"[{"kid":"a"}]"#).as_text(), None);
+        assert_eq!(json("{}").as_text(), None);
+    }
 
     const WHOLE: &str = r#"
         name = "conclave"

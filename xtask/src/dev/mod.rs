@@ -260,23 +260,17 @@ fn assignment(line: &str) -> anyhow::Result<(String, String)> {
     Ok((name.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
 }
 
-/// The text variables of the deployment's file, and over them those of the local file: what `wrangler dev` would set.
+/// The variables of the deployment's file, and over them those of the local file: what `wrangler dev` would set.
 ///
 /// # Errors
 ///
 /// One of the files cannot be read.
-pub(crate) fn text_variables(workspace: &Workspace) -> anyhow::Result<Vec<(String, String)>> {
+pub(crate) fn variables(workspace: &Workspace) -> anyhow::Result<Vec<(String, Variable)>> {
     let file = workspace.path(DEPLOYMENT_FILE);
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     let mut deployment = Deployment::read(&text).with_context(|| format!("reading {}", file.display()))?;
     for (name, value) in local_file(workspace)? {
         deployment.set(&name, &value);
     }
-    let texts = deployment
-        .variables
-        .into_iter()
-        .map(|(name, variable)| match variable {
-            Variable::Text(text) | Variable::Json(text) => (name, text),
-        });
-    Ok(texts.collect())
+    Ok(deployment.variables)
 }
