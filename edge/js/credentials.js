@@ -3,9 +3,9 @@
 
 import { exchange } from "./platform.js";
 
-/** Fetches a key set, with the outcomes of `exchange`. */
+/** Fetches a key set anew, whatever caches hold, with the outcomes of `exchange`. */
 export function fetchKeySet(url, maxBytes, deadlineMs) {
-  return exchange(url, { headers: { accept: "application/json" } }, maxBytes, deadlineMs);
+  return exchange(url, { headers: { accept: "application/json" }, cache: "no-store" }, maxBytes, deadlineMs);
 }
 
 /** What WebCrypto calls the algorithms of crates/credentials. */

@@ -70,7 +70,9 @@ export function lostResponse(request) {
   const headers = ["access-control-allow-origin", "*"];
   if (!asked.startsWith("application/grpc-web")) return wholeResponse(503, headers);
   const contentType = asked.startsWith(TEXT_TYPE) ? `${TEXT_TYPE}+proto` : "application/grpc-web+proto";
-  headers.push("content-type", contentType, "x-request-id", crypto.randomUUID());
+  const requestId = crypto.randomUUID();
+  console.error(`the call ${requestId} was cut short`);
+  headers.push("content-type", contentType, "x-request-id", requestId);
   headers.push("access-control-expose-headers", "grpc-status, grpc-message, x-request-id");
   return wholeResponse(200, headers, [lostTrailers(contentType)]);
 }

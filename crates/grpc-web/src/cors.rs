@@ -18,7 +18,7 @@ pub const EXPOSED_HEADERS: &str =
 pub const ALLOWED_METHODS: &str = "POST, OPTIONS";
 /// The request headers that are allowed when a preflight asks for none in particular.
 pub const DEFAULT_ALLOWED_HEADERS: &str = "content-type, grpc-timeout, x-grpc-web, x-user-agent, authorization, \
-     x-request-id, conclave-expected-router-instance";
+     x-request-id, traceparent, tracestate, conclave-expected-router-instance";
 /// How long a browser may keep the answer to a preflight, in seconds. Browsers cap it lower on their own.
 pub const PREFLIGHT_MAX_AGE_SECONDS: &str = "86400";
 
@@ -97,7 +97,20 @@ mod tests {
             allowed(Some("x-grpc-web,content-type, X-Own")),
             "x-grpc-web,content-type, X-Own"
         );
-        assert!(DEFAULT_ALLOWED_HEADERS.contains(EXPECTED_ROUTER_INSTANCE_HEADER));
+    }
+
+    // OPS-012
+    #[test]
+    fn a_preflight_that_asks_for_nothing_in_particular_is_allowed_what_we_read() {
+        let allowed: Vec<&str> = DEFAULT_ALLOWED_HEADERS.split(',').map(str::trim).collect();
+        for name in [
+            EXPECTED_ROUTER_INSTANCE_HEADER,
+            "authorization",
+            "traceparent",
+            "tracestate",
+        ] {
+            assert!(allowed.contains(&name), "{name}");
+        }
     }
 
     #[test]
