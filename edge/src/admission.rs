@@ -27,6 +27,9 @@ use crate::{
 const LOOK_AGAIN_MS: u32 = 25;
 /// How long a request waits for keys at most, in milliseconds: the attempts of a start, and what lies between them.
 const WAIT_FOR_KEYS_MS: u32 = 3 * FETCH_DEADLINE_MS + 2_000;
+/// How long who asks for health waits for them, in milliseconds: who watches has no more patience than that, and no answer
+/// says less than NOT_SERVING.
+const HEALTH_WAITS_FOR_KEYS_MS: u32 = 4_000;
 
 /// Why a request is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +82,9 @@ pub(crate) async fn admit(
         Check::Admitted(admission) => return Ok(admission),
         Check::Verify(token) => token,
     };
-    let keys = keys(credentials, invocation).await.ok_or(Refusal::NoKeys)?;
+    let keys = keys(credentials, invocation, WAIT_FOR_KEYS_MS)
+        .await
+        .ok_or(Refusal::NoKeys)?;
     let is_valid = match SignatureCheck::new(&token, &keys) {
         Ok(check) => is_signed(check).await,
         Err(reason) => {
@@ -95,7 +100,10 @@ pub(crate) async fn admit(
 
 /// Whether there are keys, or none are needed.
 pub(crate) async fn is_ready(credentials: &Credentials, invocation: &InvocationContext) -> bool {
-    credentials.signing_keys == SigningKeys::None || keys(credentials, invocation).await.is_some()
+    credentials.signing_keys == SigningKeys::None
+        || keys(credentials, invocation, HEALTH_WAITS_FOR_KEYS_MS)
+            .await
+            .is_some()
 }
 
 /// What is published about a key set that is fetched: the keys this process began with (CONF-068). `None` when there are
@@ -109,7 +117,7 @@ pub(crate) async fn published_keys(
             let first = || with_source(*timing, |source| source.first_keys().cloned());
             // They never change (CONF-012): once they are known, nobody waits for an issuer that is away.
             if first().is_none() {
-                keys(credentials, invocation).await;
+                keys(credentials, invocation, WAIT_FOR_KEYS_MS).await;
             }
             first().map(|keys| variables::published_keys(&keys))
         }
@@ -163,14 +171,14 @@ fn now_ms() -> u64 {
     Date::now() as u64
 }
 
-/// The keys that sign tokens. `None` when there are none, and after a bounded wait.
-async fn keys(credentials: &Credentials, invocation: &InvocationContext) -> Option<Rc<KeySet>> {
+/// The keys that sign tokens. `None` when there are none, and after `wait_ms`; a fetch goes on then.
+async fn keys(credentials: &Credentials, invocation: &InvocationContext, wait_ms: u32) -> Option<Rc<KeySet>> {
     let (url, timing) = match &credentials.signing_keys {
         SigningKeys::None => return None,
         SigningKeys::Inline(keys) => return Some(Rc::clone(keys)),
         SigningKeys::Fetched { url, timing } => (url, *timing),
     };
-    let give_up_ms = now_ms() + u64::from(WAIT_FOR_KEYS_MS);
+    let give_up_ms = now_ms() + u64::from(wait_ms);
     loop {
         let now = now_ms();
         match with_source(timing, |source| source.step(now)) {
