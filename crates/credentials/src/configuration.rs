@@ -92,9 +92,10 @@ impl JwksUrl {
         if authority.contains('@') || rest.contains('#') {
             return Err("has credentials before its host or a fragment, which are not sent");
         }
-        let host = host_of(authority);
+        let (host, port) = host_and_port(authority);
         match scheme {
             _ if host.is_empty() => Err("has no host"),
+            _ if !is_host(host) || !is_port(port) => Err("has a host or a port that nothing can have"),
             "https" => Ok(()),
             "http" if is_loopback(host) => Ok(()),
             _ => Err("is neither https, nor http to localhost or a loopback address"),
@@ -125,12 +126,27 @@ impl fmt::Debug for JwksUrl {
     }
 }
 
-/// The host of an authority without its port.
-fn host_of(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
+/// The two parts of an authority; the second is empty where there is none.
+fn host_and_port(authority: &str) -> (&str, &str) {
+    if authority.ends_with(']') {
+        return (authority, "");
     }
+    authority.rsplit_once(':').unwrap_or((authority, ""))
+}
+
+/// Whether this is an address or a name. A name of other letters is written in those of IDNA.
+fn is_host(host: &str) -> bool {
+    let in_brackets = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    match in_brackets {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)),
+    }
+}
+
+fn is_port(port: &str) -> bool {
+    port.is_empty() || (port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok())
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -430,6 +446,8 @@ mod tests {
         for url in [
             "https://issuer.example/.well-known/jwks.json",
             "https://issuer.example:8443/x?y=z",
+            "https://xn--bcher-kva.example./jwks",
+            "https://[2001:db8::1]/jwks",
             "http://localhost:8080/jwks",
             "http://LOCALHOST",
             "http://127.0.0.1/jwks",
@@ -456,6 +474,15 @@ mod tests {
             "http://localhost\\@issuer.example/",
             "ftp://localhost/jwks",
             "https://issuer.example/ jwks",
+            "https://issuer.example:port/jwks",
+            "https://issuer.example:65536/jwks",
+            "https://issuer.example:+1/jwks",
+            "https://issuer.example:1:2/jwks",
+            "https://issuer%2eexample/jwks",
+            "https://<issuer>/jwks",
+            "https://[::1/jwks",
+            "https://[issuer.example]/jwks",
+            "https://[::1]x/jwks",
         ] {
             assert!(JwksUrl::parse(url).is_err(), "{url}");
         }
