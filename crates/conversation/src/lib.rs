@@ -14,7 +14,7 @@
 //! | [`binding`] | how conversations travel over the backend: topics, framing, invitations |
 //! | [`store`] | what an endpoint keeps, and the transitions that change it |
 //! | [`engine`] | one input in, one step out: what to commit, then what to do |
-//! | `planted` | steps done wrong on purpose, for the simulation alone (feature `planted-bugs`) |
+//! | `planted` | steps done wrong on purpose, for tests and the simulation alone (feature `planted-bugs`) |
 
 pub mod address;
 pub mod binding;

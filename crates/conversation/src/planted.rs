@@ -1,4 +1,5 @@
-//! Planted bugs: one step of the protocol done wrong on purpose, so that the simulation can show that it would notice.
+//! Planted bugs: one step of the protocol done wrong on purpose, so that tests and the simulation can show that they would
+//! notice.
 //!
 //! Compiled only with the feature `planted-bugs`. Without it [`has`] is a constant `false` and nothing remains of any
 //! of this. Depends on nothing.
@@ -48,6 +49,8 @@ pub enum Bug {
     SignEveryProposal,
     /// The holder of a staged GENESIS begins again without it.
     HolderBeginsAgain,
+    /// 46: the cursor of a fenced conversation is durable before the run ends that a crash would have to repeat.
+    FencedCursorKept,
     /// A record is staged and voted for under an anchor that the member voted to leave.
     StagesWhileLeaving,
 }
@@ -55,7 +58,7 @@ pub enum Bug {
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::LockSurvivesReanchor,
         Self::ReleasedLockKeepsEvidence,
         Self::SupersededFoldKept,
@@ -73,6 +76,7 @@ impl Bug {
         Self::ReadinessNeedsAll,
         Self::SignEveryProposal,
         Self::HolderBeginsAgain,
+        Self::FencedCursorKept,
         Self::StagesWhileLeaving,
     ];
 }

@@ -122,6 +122,8 @@ impl PublicKey {
     ///
     /// When it is not, or when the key is not a point of the curve.
     pub fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureVerificationError> {
+        #[cfg(feature = "test-support")]
+        VERIFICATIONS.set(VERIFICATIONS.get() + 1);
         crate::memo::verification(&self.0, &signature.0, message, || {
             self.verify_anew(message, signature)
         })
@@ -255,6 +257,17 @@ impl fmt::Debug for Signature {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&base64url::encode(&self.0))
     }
+}
+
+#[cfg(feature = "test-support")]
+std::thread_local! {
+    static VERIFICATIONS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// How many signatures this thread was asked to verify.
+#[cfg(feature = "test-support")]
+pub fn verifications() -> u64 {
+    VERIFICATIONS.get()
 }
 
 /// A signature that does not verify.

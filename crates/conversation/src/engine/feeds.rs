@@ -11,6 +11,7 @@ use super::invitation;
 use super::limits::{UNASKED_CONVERSATIONS_MAX, UNASKED_CONVERSATIONS_PER_AUTHOR_MAX};
 use super::run::Engine;
 use crate::outer_message::open_outer_message;
+use crate::planted::{Bug, has};
 use crate::store::Transition;
 use crate::store::rows::TransportCursorRow;
 use crate::store::transition::AdvanceCursor;
@@ -67,7 +68,7 @@ impl Engine {
                 .is_some_and(|held| !held.is_recovered()),
             Feed::Invitations => false,
         };
-        if !fenced {
+        if !fenced || has(Bug::FencedCursorKept) {
             self.keep_cursor(feed, draft);
         }
         true

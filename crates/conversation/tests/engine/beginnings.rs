@@ -184,10 +184,12 @@ fn a_certified_genesis_that_was_hidden_over_a_restart_of_the_router_is_the_only_
 }
 
 #[test]
-fn whoever_staged_a_genesis_signs_no_other_even_when_a_quorum_says_that_it_has_none() {
+pub(crate) fn whoever_staged_a_genesis_signs_no_other_even_when_a_quorum_says_that_it_has_none() {
     let (mut world, everyone, genesis) = hidden(&[0]);
     // Member 1 and 2 never hear from 0 what it staged before they answer; the deviant denies it.
     world.run_out();
+    let proposals = packets(&world, &everyone, 0, "proposal").len();
+    assert_eq!(proposals, 1, "0 proposes no other");
     require_one_genesis(&world, &everyone, &genesis);
     let own = |member: usize| -> Vec<String> {
         let id = world.members[member].id().to_string();

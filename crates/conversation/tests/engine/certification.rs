@@ -87,6 +87,37 @@ fn a_post_is_certified_among_two_three_four_and_ten() {
     }
 }
 
+// Every copy and every certificate carries the same statements. Each is verified once, beside the message that brings it.
+#[test]
+fn a_statement_is_verified_once_however_often_it_arrives() {
+    for members in [2, 4, 10] {
+        let mut world = founded(members);
+        let everyone = world.everyone();
+        let before = world.kinds(&everyone).len();
+        world.send(0, &everyone, "second");
+        let last = members - 1;
+        let mut verified = 0;
+        loop {
+            let mut moved = false;
+            for member in 0..members {
+                moved |= world.transmit_one(member);
+                let begun = conclave_harness::key::verifications();
+                moved |= world.deliver_one(member);
+                if member == last {
+                    verified += conclave_harness::key::verifications() - begun;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        let messages = world.kinds(&everyone).len() - before;
+        assert_eq!(messages, 2 + 3 * members);
+        let statements = 2 * members;
+        assert_eq!(verified, (messages + statements) as u64, "among {members}");
+    }
+}
+
 // CONV-E13
 #[test]
 fn among_ten_three_may_be_silent_and_four_may_not() {
@@ -327,7 +358,7 @@ fn an_author_that_receives_its_own_post_whole_finishes_it_without_a_delivery() {
 
 // CONV-E09
 #[test]
-fn a_record_received_whole_is_not_voted_for_now_or_after_a_restart() {
+pub(crate) fn a_record_received_whole_is_not_voted_for_now_or_after_a_restart() {
     let mut world = founded(4);
     let everyone = world.everyone();
     world.members[3].online = false;

@@ -1,7 +1,7 @@
 //! Members that deviate: they sign twice, seal selectively, withhold, or say what is not true. Member 3 of four runs no
 //! engine here; what it sends is made by hand.
 
-use conclave_conversation::engine::{Ignored, Stage};
+use conclave_conversation::engine::{Ignored, Stage, WaitingFor};
 use conclave_conversation::membership::Membership;
 use conclave_conversation::store::Transition;
 use conclave_conversation::store::rows::{EvidenceKind, EvidenceRow, ProposalLockRow, StagedRecordRow};
@@ -52,7 +52,7 @@ fn own(world: &World, member: usize, kind: EvidenceKind) -> Vec<String> {
 
 // CONV-D18, CONV-F02
 #[test]
-fn a_lock_moves_to_a_record_that_a_quorum_signed_and_its_action_is_never_signed_by_the_mover() {
+pub(crate) fn a_lock_moves_to_a_record_that_a_quorum_signed_and_its_action_is_never_signed_by_the_mover() {
     let (mut world, everyone) = four();
     let (a, b) = (
         post(&world, &everyone, DEVIANT, "A"),
@@ -131,9 +131,56 @@ fn a_crash_right_after_a_lock_moved_does_not_make_the_mover_sign_the_second_acti
     assert!(own(&world, 2, EvidenceKind::Durability).contains(&record_of(&everyone, &b).to_string()));
 }
 
+/// Member 2 locked the deviant's "A", then received "B" with a certificate of three.
+fn superseded() -> (World, Membership, ActionCore, ActionCore) {
+    let (mut world, everyone) = four();
+    let (a, b) = (
+        post(&world, &everyone, DEVIANT, "A"),
+        post(&world, &everyone, DEVIANT, "B"),
+    );
+    sends(&mut world, &everyone, &proposal(&a), &[0, 1]);
+    while world.deliver_one(2) {}
+    let copy = copy_of(&world, &everyone, &b, &[0, 1, DEVIANT]);
+    sends(&mut world, &everyone, &copy.encode(), &[0, 1]);
+    while world.deliver_one(2) {}
+    assert_eq!(locked(&world, &everyone, 2), Some(b.hash().to_string()));
+    (world, everyone, a, b)
+}
+
+// Pitfall 3: nothing of the action that lost its lock is left, not even to merge another's signature into.
+#[test]
+pub(crate) fn a_late_signature_on_an_action_that_lost_its_lock_has_no_subject() {
+    let (mut world, everyone, a, b) = superseded();
+    let late = signature(&world, DEVIANT, a.hash())
+        .encoded()
+        .to_canonical_bytes();
+    sends(&mut world, &everyone, &late, &[0, 1]);
+    while world.deliver_one(2) {}
+    assert_eq!(world.members[2].ignored.last(), Some(&Ignored::NoSubject));
+    assert!(world.members[2].fatal.is_none());
+    let held = own(&world, 2, EvidenceKind::Durability);
+    assert!(held.contains(&record_of(&everyone, &b).to_string()));
+}
+
+// Pitfall 5: a lock moves with the whole certificate, so that whoever restarts after it has what it staged by.
+#[test]
+pub(crate) fn a_member_whose_lock_moved_restarts_with_the_whole_certificate() {
+    let (mut world, everyone, _, b) = superseded();
+    world.restart(2);
+    let signers = |world: &World| {
+        let rows: Vec<EvidenceRow> = world.members[2].store.snapshot().rows().unwrap();
+        rows.into_iter()
+            .filter(|row| row.subject_id == b.hash().to_string())
+            .count()
+    };
+    assert_eq!(signers(&world), 3);
+    world.settle();
+    assert!(own(&world, 2, EvidenceKind::Durability).contains(&record_of(&everyone, &b).to_string()));
+}
+
 // CONV-D19, CONV-F19
 #[test]
-fn an_endpoint_that_staged_its_locked_action_refuses_a_conflicting_record_whoever_signed_it() {
+pub(crate) fn an_endpoint_that_staged_its_locked_action_refuses_a_conflicting_record_whoever_signed_it() {
     let (mut world, everyone) = four();
     let (a, b) = (
         post(&world, &everyone, DEVIANT, "A"),
@@ -297,6 +344,18 @@ fn an_author_that_splits_the_locks_stalls_its_head_and_nothing_else() {
         .map(|member| locked(&world, &everyone, member).expect("a lock"))
         .collect();
     assert_eq!(locks.len(), 3, "the locks are split");
+    // Who posts behind a split lock is told whose signatures are missing, and that the proposal is another's.
+    let stall = |world: &World| {
+        let engine = world.members[0].engine.as_ref().expect("an engine");
+        engine.stall(everyone.conversation_id())
+    };
+    let told = stall(&world).expect("a stall");
+    assert_eq!(
+        (told.waiting_for, told.behind_another),
+        (WaitingFor::Signatures, true)
+    );
+    let others: Vec<_> = [1, 2, DEVIANT].map(|member| world.members[member].id()).into();
+    assert!(told.members.len() == 3 && others.iter().all(|other| told.members.contains(other)));
     assert!(!world.members[0].sent.contains_key(&stalled));
     assert_eq!(world.chain(0, &everyone).len(), 1);
     let elsewhere = world.send(0, &trio, "elsewhere");
@@ -365,6 +424,9 @@ fn a_silent_member_stops_a_genesis_and_no_post() {
     world.run_out();
     assert!(!world.members[0].sent.contains_key(&request));
     assert!(world.chain(0, &everyone).is_empty());
+    let stall = &world.members[0].stalls[everyone.conversation_id()];
+    assert_eq!(stall.waiting_for, WaitingFor::Signatures);
+    assert_eq!(stall.members, [world.members[DEVIANT].id()]);
     let signed = world.members[0]
         .progress
         .iter()

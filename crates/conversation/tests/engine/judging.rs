@@ -1,7 +1,7 @@
 //! Votes to re-anchor, judged: which count, which are held, which change nothing.
 
-use conclave_conversation::engine::Ignored;
-use conclave_conversation::store::rows::{EvidenceKind, EvidenceRow, ReanchorRow};
+use conclave_conversation::engine::{Ignored, WaitingFor};
+use conclave_conversation::store::rows::{EvidenceKind, EvidenceRow, ReanchorRow, StagedRecordRow};
 use conclave_conversation::store::{CommitError, MemoryStore, Row};
 use conclave_conversation::test_support::{SECOND_VERSION, router_instance};
 use conclave_conversation::values::{
@@ -10,7 +10,7 @@ use conclave_conversation::values::{
 };
 use conclave_harness::WIRE_VERSION;
 
-use crate::byhand::{answer, certified, completed, post};
+use crate::byhand::{answer, certified, completed, post, proposal, signature};
 use crate::scenario::{
     alone, anchor, anchor_in, body, follows, founded, inject, inject_plaintext, inject_vote, nothing_follows,
     plaintexts, question, recovered, rows, settled,
@@ -329,4 +329,74 @@ fn a_store_that_fails_is_a_local_failure_and_no_member_is_blamed_for_it() {
         world.members[0].store.apply(&step.transitions),
         Err(CommitError::Refused { .. })
     ));
+}
+
+// Whoever voted to leave an anchor stages nothing under it, whatever instance is reached afterwards.
+#[test]
+pub(crate) fn after_a_vote_to_leave_an_anchor_nothing_is_staged_under_it_even_when_its_instance_is_reached_again()
+ {
+    let (mut world, everyone) = settled();
+    world.restart_router(0);
+    world.settle();
+    // With a candidate for another instance here, everyone is waited for.
+    nothing_follows(&mut world, &everyone, &[1, 2, 3]);
+    assert!(recovered(&world, &[0], &everyone));
+    assert_eq!(
+        rows::<ReanchorRow>(&world, 0).len(),
+        1,
+        "the vote is not forgotten"
+    );
+    let action = post(&world, &everyone, 1, "under the anchor that was left");
+    inject_plaintext(&mut world, &everyone, 1, &proposal(&action));
+    for signer in [1, 2] {
+        let signature = signature(&world, signer, action.hash());
+        inject_plaintext(
+            &mut world,
+            &everyone,
+            signer,
+            &signature.encoded().to_canonical_bytes(),
+        );
+    }
+    world.settle();
+    let signed: Vec<EvidenceRow> = rows(&world, 0);
+    let signed = signed
+        .iter()
+        .filter(|row| row.subject_id == action.hash().to_string());
+    assert_eq!(signed.count(), 3, "its action certificate is complete");
+    assert_eq!(rows::<StagedRecordRow>(&world, 0).len(), 1, "the GENESIS alone");
+    assert!(plaintexts(&world, &everyone, 0, "vote").len() <= 1);
+    // What a quorum certified is taken none the less.
+    let whole = certified(&world, &everyone, &action, &[1, 2, 3]);
+    inject(&mut world, &everyone, 1, whole.to_value());
+    world.settle();
+    assert_eq!(world.chain(0, &everyone).len(), 2);
+}
+
+// Two re-anchors of one anchor can both be complete, for two instances. The histories do not differ.
+#[test]
+fn whoever_adopted_a_reanchor_that_nobody_else_saw_keeps_the_common_history_and_says_that_it_waits() {
+    let (mut world, everyone) = settled();
+    let seen_here = body(&world, 0, &everyone, router_instance(1));
+    let seen_there = ReanchorBody {
+        router_instance_id: router_instance(2),
+        ..seen_here.clone()
+    };
+    let here = completed(&world, &everyone, &seen_here, &[0, 2, 3]);
+    inject(&mut world, &everyone, 3, here);
+    world.settle();
+    assert_eq!(anchor(&world, 0), seen_here.hash().to_string());
+    world.restart_router(2);
+    world.settle();
+    nothing_follows(&mut world, &everyone, &[1, 2]);
+    let before = world.chain(0, &everyone);
+    let there = completed(&world, &everyone, &seen_there, &[1, 2, 3]);
+    inject(&mut world, &everyone, 1, there);
+    world.settle();
+    nothing_follows(&mut world, &everyone, &[1, 2]);
+    world.run_out();
+    assert_eq!(anchor(&world, 0), seen_here.hash().to_string());
+    assert_eq!(world.chain(0, &everyone), before);
+    let stall = &world.members[0].stalls[everyone.conversation_id()];
+    assert_eq!(stall.waiting_for, WaitingFor::ReanchorVotes);
+    assert!(world.members[0].fatal.is_none());
 }

@@ -11,6 +11,7 @@ mod deviating;
 mod fencing;
 mod flooding;
 mod judging;
+mod planted;
 mod reanchoring;
 mod recovering;
 mod restarts;

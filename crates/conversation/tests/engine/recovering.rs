@@ -262,7 +262,7 @@ fn a_certified_record_that_shows_a_gap_begins_a_run() {
 
 // A crash within a run finds the gap again: the cursor is not durable before the run ends.
 #[test]
-fn a_fenced_cursor_is_durable_only_with_the_end_of_the_run() {
+pub(crate) fn a_fenced_cursor_is_durable_only_with_the_end_of_the_run() {
     let (mut world, everyone) = behind(4, 3);
     let cursors = |world: &World| -> Vec<conclave_conversation::store::rows::TransportCursorRow> {
         world.members[3].store.snapshot().rows().unwrap()

@@ -204,8 +204,11 @@ impl Object<'_> {
             self.encoder.out.push(b',');
         }
         let name_start = self.encoder.out.len();
-        name.serialize(Name(self.encoder))?;
+        name.serialize(&mut *self.encoder)?;
         let name_end = self.encoder.out.len();
+        if self.encoder.out.get(name_start) != Some(&b'"') {
+            return unused("a member name that is no text");
+        }
         self.encoder.out.push(b':');
         self.encoder.members.push(Member {
             name_start,
@@ -456,128 +459,5 @@ impl<'a> ser::Serializer for &'a mut Encoder {
         _length: usize,
     ) -> Result<Self::SerializeStructVariant, NoJsonForm> {
         unused("a variant with content")
-    }
-}
-
-/// Writes a member's name: text, and nothing else.
-struct Name<'a>(&'a mut Encoder);
-
-macro_rules! no_names {
-    ($($method:ident($value:ty)),*) => {
-        $(fn $method(self, _value: $value) -> Done {
-            unused("a member name that is no text")
-        })*
-    };
-}
-
-impl ser::Serializer for Name<'_> {
-    type Ok = ();
-    type Error = NoJsonForm;
-    type SerializeSeq = ser::Impossible<(), NoJsonForm>;
-    type SerializeTuple = ser::Impossible<(), NoJsonForm>;
-    type SerializeTupleStruct = ser::Impossible<(), NoJsonForm>;
-    type SerializeTupleVariant = ser::Impossible<(), NoJsonForm>;
-    type SerializeMap = ser::Impossible<(), NoJsonForm>;
-    type SerializeStruct = ser::Impossible<(), NoJsonForm>;
-    type SerializeStructVariant = ser::Impossible<(), NoJsonForm>;
-
-    no_names!(
-        serialize_bool(bool),
-        serialize_i8(i8),
-        serialize_i16(i16),
-        serialize_i32(i32),
-        serialize_i64(i64),
-        serialize_u8(u8),
-        serialize_u16(u16),
-        serialize_u32(u32),
-        serialize_u64(u64),
-        serialize_f32(f32),
-        serialize_f64(f64),
-        serialize_char(char),
-        serialize_bytes(&[u8]),
-        serialize_unit_struct(&'static str)
-    );
-
-    fn serialize_str(self, value: &str) -> Done {
-        self.0.text(value);
-        Ok(())
-    }
-
-    fn serialize_none(self) -> Done {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Done {
-        value.serialize(self)
-    }
-
-    fn serialize_unit(self) -> Done {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_unit_variant(self, _name: &'static str, _index: u32, variant: &'static str) -> Done {
-        self.serialize_str(variant)
-    }
-
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _name: &'static str, value: &T) -> Done {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
-        _name: &'static str,
-        _index: u32,
-        _variant: &'static str,
-        _value: &T,
-    ) -> Done {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_seq(self, _length: Option<usize>) -> Result<Self::SerializeSeq, NoJsonForm> {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_tuple(self, _length: usize) -> Result<Self::SerializeTuple, NoJsonForm> {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_tuple_struct(
-        self,
-        _name: &'static str,
-        _length: usize,
-    ) -> Result<Self::SerializeTupleStruct, NoJsonForm> {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _name: &'static str,
-        _index: u32,
-        _variant: &'static str,
-        _length: usize,
-    ) -> Result<Self::SerializeTupleVariant, NoJsonForm> {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_map(self, _length: Option<usize>) -> Result<Self::SerializeMap, NoJsonForm> {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_struct(
-        self,
-        _name: &'static str,
-        _length: usize,
-    ) -> Result<Self::SerializeStruct, NoJsonForm> {
-        unused("a member name that is no text")
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _name: &'static str,
-        _index: u32,
-        _variant: &'static str,
-        _length: usize,
-    ) -> Result<Self::SerializeStructVariant, NoJsonForm> {
-        unused("a member name that is no text")
     }
 }
