@@ -3,6 +3,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { ObjectHost } from "./index.js";
 import { InstanceWatch, ensureInstance, instanceGeneration, isLosingTurn } from "./instance.js";
+import { forgetSocket } from "./platform.js";
 
 /** A host, and what is going on in it. */
 class Life {
@@ -105,11 +106,13 @@ export function objectClass(role) {
     }
 
     async webSocketClose(webSocket) {
-      await this.#run((host) => host.closed(this.#socketId(webSocket)));
+      const socket = this.#socketId(webSocket);
+      forgetSocket(this.ctx, socket);
+      await this.#run((host) => host.closed(socket));
     }
 
-    async webSocketError(webSocket) {
-      await this.#run((host) => host.closed(this.#socketId(webSocket)));
+    webSocketError(webSocket) {
+      return this.webSocketClose(webSocket);
     }
 
     async alarm(attempt) {

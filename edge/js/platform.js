@@ -124,15 +124,38 @@ export function connectObject(namespace, name, deadlineMs) {
   return within(deadlineMs, open());
 }
 
+/** The message streams of each object that were looked up, by their ids: a look-up costs more than a message. */
+const found = new WeakMap();
+
+/** The message stream of an object, if it is still open. */
+function socketOf(ctx, socket) {
+  let sockets = found.get(ctx);
+  if (!sockets) found.set(ctx, (sockets = new Map()));
+  let webSocket = sockets.get(socket);
+  if (!webSocket) {
+    [webSocket] = ctx.getWebSockets(String(socket));
+    if (webSocket) sockets.set(socket, webSocket);
+  }
+  return webSocket;
+}
+
+/** Forgets a message stream that has ended. */
+export function forgetSocket(ctx, socket) {
+  found.get(ctx)?.delete(socket);
+}
+
 /** Sends on a message stream of this object, if it is still open. */
 export function sendOnSocket(ctx, socket, message) {
-  for (const webSocket of ctx.getWebSockets(String(socket))) {
-    try {
-      webSocket.send(message);
-    } catch {
-      // It ended meanwhile; its `webSocketClose` follows.
-    }
+  try {
+    socketOf(ctx, socket)?.send(message);
+  } catch {
+    // It ended meanwhile; its `webSocketClose` follows.
   }
+}
+
+/** Sends the same on several message streams of this object. */
+export function sendOnSockets(ctx, sockets, message) {
+  for (const socket of sockets) sendOnSocket(ctx, socket, message);
 }
 
 /** Closes a message stream of this object. */

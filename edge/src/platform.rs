@@ -300,6 +300,11 @@ impl ObjectPlatform for DurableObject {
         );
     }
 
+    fn send_to_all(&self, sockets: &[SocketId], message: &[u8]) {
+        let sockets: Vec<f64> = sockets.iter().map(|socket| socket.0 as f64).collect();
+        runtime::send_on_sockets(&self.context, &sockets, Uint8Array::from(message));
+    }
+
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -223,6 +223,9 @@ extern "C" {
     #[wasm_bindgen(js_name = sendOnSocket)]
     pub(crate) fn send_on_socket(context: &ObjectContext, socket: f64, message: Uint8Array);
 
+    #[wasm_bindgen(js_name = sendOnSockets)]
+    pub(crate) fn send_on_sockets(context: &ObjectContext, sockets: &[f64], message: Uint8Array);
+
     #[wasm_bindgen(js_name = closeSocket)]
     pub(crate) fn close_socket(context: &ObjectContext, socket: f64, reason: &str);
 

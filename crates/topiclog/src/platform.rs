@@ -162,6 +162,13 @@ pub trait ObjectPlatform: Platform {
     /// Sends a message on a stream to this object. Silent if it has ended.
     fn send(&self, socket: SocketId, message: Vec<u8>);
 
+    /// Sends one message on several streams. Silent about those that have ended.
+    fn send_to_all(&self, sockets: &[SocketId], message: &[u8]) {
+        sockets
+            .iter()
+            .for_each(|socket| self.send(*socket, message.to_vec()));
+    }
+
     /// Every stream open to this object now, those accepted before it slept included.
     fn sockets(&self) -> Vec<SocketId>;
 

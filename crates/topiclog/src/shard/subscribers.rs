@@ -167,11 +167,9 @@ impl Subscribers {
         for (places, mut sockets) in sockets_by_places {
             sockets.sort_unstable();
             let messages = encode_pushes(places.iter().filter_map(|place| links.get(*place)));
-            for socket in sockets {
-                messages
-                    .iter()
-                    .for_each(|message| platform.send(socket, message.clone()));
-            }
+            messages
+                .iter()
+                .for_each(|message| platform.send_to_all(&sockets, message));
         }
     }
 
