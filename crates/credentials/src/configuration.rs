@@ -258,7 +258,14 @@ impl Parts {
             KEYS => self.inline = Some(inline_key::parse(value).map_err(|reason| refuse(&reason))?),
             AUDIENCES => self.expectations.audiences = parse_list(key, value)?,
             ISSUERS => self.expectations.issuers = parse_list(key, value)?,
-            REQUIRED_SCOPES => self.expectations.required_scopes = parse_list(key, value)?,
+            REQUIRED_SCOPES => {
+                let scopes = parse_list(key, value)?;
+                // RFC 6749 section 3.3. Tokens have them with spaces between, so nobody could be granted such a one.
+                if scopes.iter().any(|scope| scope.contains(' ')) {
+                    return Err(refuse(&"has a space within a scope: they are joined by commas"));
+                }
+                self.expectations.required_scopes = scopes;
+            }
             LEEWAY_SECONDS => {
                 self.expectations.leeway_seconds = parse_number(key, value, LEEWAY_SECONDS_MAX)?;
             }
@@ -428,6 +435,7 @@ mod tests {
             ("CONCLAVE_AUTH_ISSUERS", "a,,b"),
             ("CONCLAVE_AUTH_REQUIRED_SCOPES", &long),
             ("CONCLAVE_AUTH_REQUIRED_SCOPES", &many),
+            ("CONCLAVE_AUTH_REQUIRED_SCOPES", "read write"),
             ("CONCLAVE_AUTH_LEEWAY_SECONDS", "301"),
             ("CONCLAVE_AUTH_LEEWAY_SECONDS", "-1"),
             ("CONCLAVE_AUTH_LEEWAY_SECONDS", "+1"),
