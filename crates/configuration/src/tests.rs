@@ -231,6 +231,15 @@ fn an_operators_token_that_is_weak_or_an_api_key_is_refused_by_the_name_of_its_v
     ]);
     let named = matches!(twice, Err(ConfigurationError::Variable { name: refused, .. }) if refused == name);
     assert!(named);
+    let posing = "CONCLAVE_AUTH_API_KEY_operator";
+    for more in [&[][..], &[(name, OPERATOR_TOKEN)]] {
+        let variables = [&[("CONCLAVE_AUTH_ENABLED", "true"), (posing, API_KEY)], more].concat();
+        let refused = read(&variables);
+        assert!(
+            matches!(&refused, Err(ConfigurationError::Variable { name, .. }) if name == posing),
+            "{refused:?}"
+        );
+    }
 }
 
 // CONF-068

@@ -266,6 +266,12 @@ impl Draft {
         })?;
         if let Some(credentials) = &mut credentials {
             self.backend.auth = published(credentials);
+            if credentials.api_keys.names().any(|name| name == OPERATOR) {
+                return Err(ConfigurationError::Variable {
+                    name: format!("{}{OPERATOR}", credentials::API_KEY_PREFIX),
+                    reason: "has the name that the operator's token has in the log".to_owned(),
+                });
+            }
             // Who operates the deployment may also call it.
             if let Some(token) = &self.operator_token {
                 let added = credentials.api_keys.add(OPERATOR, token);
