@@ -55,7 +55,7 @@ async function cost(address, name, next) {
 
 try {
   for (const what of ["envelopes on one topic", "topics of one envelope"]) {
-    const deployment = await Deployment.start({ shards: 1 });
+    const deployment = await Deployment.start({ shards: 1, direct: true });
     try {
       const address = addressOf(deployment);
       const [hot] = requests.groups(1);

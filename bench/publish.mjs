@@ -52,7 +52,7 @@ try {
     return { port: floor.port, pid: floor.pid, next: () => fresh.take(), expect: requests.expectStatusOk };
   };
   for (const shards of [1, 16]) {
-    const deployment = await Deployment.start({ shards });
+    const deployment = await Deployment.start({ shards, direct: true });
     const on = (next) => ({ ...addressOf(deployment), next, expect: requests.expectSuccess });
     const where = shards === 1 ? "one shard" : `${shards} shards`;
     const goals = shards === 1 ? { 1: 0.6, 64: 1.2 } : { 1: null, 64: 0.8 };

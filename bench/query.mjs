@@ -37,7 +37,7 @@ async function lengthOf(port, request) {
 const floor = await startFloor();
 try {
   for (const shards of [1, 16]) {
-    const deployment = await Deployment.start({ shards });
+    const deployment = await Deployment.start({ shards, direct: true });
     const { port, pid } = addressOf(deployment);
     const where = shards === 1 ? "one shard" : `${shards} shards`;
     try {

@@ -78,7 +78,7 @@ impl Calls {
         let deadline = deadline_of(kind, &parts.headers);
         let refusal = Refusal::default();
         let relay = (kind == Kind::Native).then(|| FrameRelay::new(self.settings.max_message_bytes));
-        let (body, call) = RequestBody::new(body, relay, refusal.clone());
+        let (body, call) = RequestBody::new(body, parts.version, relay, refusal.clone());
         to_upstream(&mut parts, kind, self.settings.upstream.authority());
         let request = Request::from_parts(parts, body.boxed_unsync());
 

@@ -29,7 +29,7 @@ mod tls;
 mod tunnel;
 mod upstream;
 
-use std::error::Error;
+use std::{error::Error, io, net::TcpListener};
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -41,6 +41,20 @@ pub use server::serve_tls;
 pub use settings::Settings;
 #[cfg(feature = "tls")]
 pub use tls::{Certificate, TlsError};
+
+/// Serves what `listener` accepts, without TLS, in the calling thread and a few of its own, until `drain` has begun and
+/// what was under way then has ended.
+///
+/// # Errors
+/// The operating system gives no threads or does not take the listener.
+pub fn serve_blocking(listener: TcpListener, settings: Settings, drain: Drain) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        serve(tokio::net::TcpListener::from_std(listener)?, settings, drain).await;
+        Ok(())
+    })
+}
 
 /// Any error, as hyper carries it.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;

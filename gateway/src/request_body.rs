@@ -9,10 +9,11 @@ use std::{
 use bytes::Bytes;
 use conclave_grpc_web::{FrameError, FrameRelay, Piece, Status};
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use tokio::sync::oneshot;
+use http_body_util::BodyExt as _;
+use hyper::{Version, body::Incoming};
+use tokio::{runtime::Handle, sync::oneshot, time::timeout};
 
-use crate::BoxError;
+use crate::{BoxError, settings::REST_WITHIN};
 
 /// Why the gateway itself refused a request while its body came in; empty while it has not.
 pub(crate) type Refusal = Arc<OnceLock<Status>>;
@@ -23,7 +24,10 @@ pub(crate) type CallHandle = oneshot::Sender<()>;
 /// The body of a request. It ends with an error when it is refused, when its caller goes, and when the call is over
 /// before it: then its connection to the backend closes.
 pub(crate) struct RequestBody {
-    incoming: Incoming,
+    /// Taken when it is dropped.
+    incoming: Option<Incoming>,
+    /// Whether what nobody wants any more is read all the same.
+    is_read_to_its_end: bool,
     /// Follows the messages of a native call, to refuse one that is too long.
     relay: Option<FrameRelay>,
     refusal: Refusal,
@@ -40,15 +44,19 @@ enum Cut {
 }
 
 impl RequestBody {
-    /// The body `incoming`, and what keeps its call going. With a relay its messages are looked at.
+    /// The body `incoming` in a version of HTTP, and what keeps its call going. With a relay its messages are looked at.
     pub(crate) fn new(
         incoming: Incoming,
+        version: Version,
         relay: Option<FrameRelay>,
         refusal: Refusal,
     ) -> (RequestBody, CallHandle) {
         let (handle, call) = oneshot::channel();
         let body = RequestBody {
-            incoming,
+            incoming: Some(incoming),
+            // HTTP/2 ends one direction of a call by itself. HTTP/1.1 can only close, and a caller that is still sending
+            // then loses the answer.
+            is_read_to_its_end: version < Version::HTTP_2,
             relay,
             refusal,
             call,
@@ -69,7 +77,10 @@ impl Body for RequestBody {
             return Poll::Ready(Some(Err(Cut::CallOver.into())));
         }
         loop {
-            let Some(frame) = ready!(Pin::new(&mut self.incoming).poll_frame(context)?) else {
+            let Some(incoming) = &mut self.incoming else {
+                return Poll::Ready(None);
+            };
+            let Some(frame) = ready!(Pin::new(incoming).poll_frame(context)?) else {
                 return Poll::Ready(None);
             };
             // Trailers of a request mean nothing to gRPC and have no place in gRPC-Web.
@@ -85,11 +96,37 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.incoming.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        self.incoming
+            .as_ref()
+            .map_or_else(SizeHint::default, Body::size_hint)
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if let (Some(incoming), true) = (self.incoming.take(), self.is_read_to_its_end) {
+            read_rest(incoming);
+        }
+    }
+}
+
+/// Reads what is left of a body and forgets it, for a while.
+pub(crate) fn read_rest(mut rest: Incoming) {
+    if rest.is_end_stream() {
+        return;
+    }
+    // Without a runtime nobody is left to read.
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn(async move {
+            let _ = timeout(REST_WITHIN, async {
+                while let Some(Ok(_)) = rest.frame().await {}
+            })
+            .await;
+        });
     }
 }
 

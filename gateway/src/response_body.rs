@@ -13,12 +13,11 @@ use bytes::{Bytes, BytesMut};
 use conclave_grpc_web::{
     Encoding, FrameRelay, Piece, Status, Trailers, text::TextDecoder, trailers::GRPC_STATUS,
 };
-use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt as _;
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::{
     sync::OwnedSemaphorePermit,
-    time::{Instant, Sleep, sleep_until, timeout},
+    time::{Instant, Sleep, sleep_until},
 };
 
 use crate::{
@@ -26,8 +25,7 @@ use crate::{
     drain::{DrainWatch, Phase},
     heads::trailer_map,
     reply,
-    request_body::{CallHandle, Refusal},
-    settings::REST_WITHIN,
+    request_body::{CallHandle, Refusal, read_rest},
 };
 
 /// How the caller reads the answer.
@@ -183,6 +181,7 @@ impl ResponseBody {
                         "the backend gave no status: the outcome of the call is unknown",
                     ));
                 }
+                // So that the connection can be used again. It is mostly there already.
                 if let Some(rest) = self.upstream.take() {
                     read_rest(rest);
                 }
@@ -306,16 +305,6 @@ impl Frames {
 
 fn next_phase(drain: &DrainWatch, phase: Phase) -> (Phase, BoxFuture) {
     (phase, Box::pin(drain.clone().wait_for(phase)))
-}
-
-/// Reads what follows the trailers, so that the connection can be used again. It is mostly there already.
-fn read_rest(mut rest: Incoming) {
-    if rest.is_end_stream() {
-        return;
-    }
-    tokio::spawn(timeout(REST_WITHIN, async move {
-        while let Some(Ok(_)) = rest.frame().await {}
-    }));
 }
 
 /// The status of a call whose deadline passed and whose backend did not say so.

@@ -41,7 +41,8 @@ pub(crate) const MAX_IDLE: usize = 256;
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(300);
 /// What the backend is given beyond a caller's deadline, so that it says itself that the deadline passed.
 pub(crate) const DEADLINE_GRACE: Duration = Duration::from_millis(500);
-/// How long the rest of an answer may take after its trailers, for its connection to be used again.
+/// How long the rest of a body may take that nobody wants any more: of an answer after its trailers, for its connection to
+/// be used again, and of a request that is answered already.
 pub(crate) const REST_WITHIN: Duration = Duration::from_secs(5);
 /// How long connections may take to send what was said last, after the drain.
 pub(crate) const FLUSH_WITHIN: Duration = Duration::from_secs(1);

@@ -109,6 +109,7 @@ async fn a_backend_that_does_not_read_stops_the_caller() {
     assert!(backend.body().await == sent);
 }
 
+// API-281
 #[tokio::test]
 async fn told_to_end_it_finishes_what_is_asked_and_ends_what_streams() {
     let gateway = Gateway::start().await;
@@ -151,6 +152,7 @@ async fn told_to_end_it_finishes_what_is_asked_and_ends_what_streams() {
         .expect_err("nobody listens");
 }
 
+// API-281
 #[tokio::test]
 async fn what_is_not_answered_when_the_drain_is_over_is_unavailable() {
     let gateway = Gateway::start_with(|settings| settings.drain_within = Duration::from_millis(50)).await;

@@ -209,3 +209,42 @@ async fn a_call_that_ended_takes_the_rest_of_its_request_with_it() {
     assert_eq!(end(answer).await.status(), "8");
     backend.reset().await;
 }
+
+// API-281
+#[tokio::test]
+async fn an_answer_that_comes_before_the_request_has_ended_arrives_though_its_backend_has_closed() {
+    let gateway = Gateway::start().await;
+    let mut caller = Caller::connect(gateway.address).await;
+    let mut call = caller.call("/a.B/C", &[]).await;
+    let mut backend = gateway.backend().await;
+    backend.head().await;
+    // More than the backend has read when it closes: the connection is then reset.
+    call.send(&message(&[7; 40_000]), false);
+    backend.chunk().await;
+    call.send(&message(&[7; 20_000]), false);
+    backend.stream.readable().await.expect("open");
+    backend.answer(&trailers("grpc-status:8\r\n")).await;
+    drop(backend);
+    call.send(&message(&[7; 20_000]), false);
+    assert_eq!(call.end().await.status(), "8");
+}
+
+// API-281
+#[tokio::test]
+async fn a_caller_in_http_1_that_is_still_sending_is_read_to_its_end_and_gets_its_answer() {
+    const LENGTH: usize = 8 * 1024 * 1024;
+    let gateway = Gateway::start().await;
+    let head = format!(
+        "POST /a.B/C HTTP/1.1\r\nhost: a\r\ncontent-type: application/grpc-web\r\nconnection: close\r\n\
+         content-length: {LENGTH}\r\n\r\n"
+    );
+    let play = async {
+        let mut backend = gateway.backend().await;
+        backend.head().await;
+        backend.answer(&trailers("grpc-status:8\r\n")).await;
+        drop(backend);
+    };
+    let request = [head.into_bytes(), vec![0; LENGTH]].concat();
+    let (answer, ()) = tokio::join!(raw(gateway.address, request), play);
+    assert!(answer.contains("grpc-status:8\r\n"), "{answer}");
+}

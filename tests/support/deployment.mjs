@@ -1,4 +1,4 @@
-// A deployment of the built worker on bare workerd, started and ended by a test.
+// A deployment of the built worker on workerd behind the gateway, started and ended by a test.
 
 import { spawn, execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -35,14 +35,16 @@ export class Deployment {
    * Starts one and resolves when it answers.
    *
    * `shards`: how many topic shards; `state`: a folder that outlives the deployment (a fresh one otherwise);
-   * `port`: 0 for a free one; `variables`: worker variables; `testBuild`: the worker with its test-only features.
+   * `port`: 0 for a free one; `variables`: worker variables; `testBuild`: the worker with its test-only features;
+   * `direct`: without the gateway in front, for a figure of the worker alone.
    */
-  static async start({ shards = 16, state, port = 0, variables = {}, testBuild = false } = {}) {
+  static async start({ shards = 16, state, port = 0, variables = {}, testBuild = false, direct = false } = {}) {
     const deployment = new Deployment();
     const where = state ? ["--state", state] : ["--fresh"];
     const flags = ["--port", String(port), "--shards", String(shards), "--no-build", ...where];
     for (const [name, value] of Object.entries(variables)) flags.push("--var", `${name}=${value}`);
     if (testBuild) flags.push("--test-build");
+    if (direct) flags.push("--direct");
     await deployment.#start(flags);
     return deployment;
   }

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Test(TestArguments),
     /// Build the worker, the client package and the site.
     Build(BuildArguments),
+    /// Write one folder with all that a machine needs to serve the deployment without Cloudflare.
+    Bundle(BundleArguments),
     /// List every requirement with the tests that hold it; fail on one without.
     Requirements(RequirementsArguments),
     /// Simulate, with everything that can go wrong, replayable from a seed.
@@ -62,6 +64,7 @@ pub(crate) enum Command {
     cargo xtask dev                            state is kept in target/state and survives restarts\n  \
     cargo xtask dev --fresh --port 0           a free port and an empty state, both gone at the end\n  \
     cargo xtask dev --shards 4 --fresh         four topic shards; the number is fixed when a state is born\n\n\
+    Native gRPC, gRPC-Web and the site are served on the one port, in HTTP/1.1 and HTTP/2 without TLS.\n\
     Prints exactly one line on standard output, `ready http://127.0.0.1:PORT`, once requests are answered.\n\
     Ctrl-C ends it and all that it started.")]
 pub(crate) struct DevArguments {
@@ -89,6 +92,9 @@ pub(crate) struct DevArguments {
     /// Build unoptimised: quicker to build, larger and slower to run.
     #[arg(long)]
     pub(crate) debug: bool,
+    /// Serve the runtime itself, without the gateway in front: HTTP/1.1, and gRPC-Web but no native gRPC.
+    #[arg(long)]
+    pub(crate) direct: bool,
 }
 
 /// A layer of tests.
@@ -147,6 +153,34 @@ pub(crate) struct BuildArguments {
     /// Build unoptimised.
     #[arg(long)]
     pub(crate) debug: bool,
+}
+
+/// `cargo xtask bundle`
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    cargo xtask bundle --var CONCLAVE_IDENTIFIER=example.org         into target/self-hosted\n  \
+    cargo xtask bundle --secret CONCLAVE_REGISTRY_SEED              a variable that the runtime's environment holds\n\n\
+    The folder holds workerd, the gateway, the worker, the site, their configuration and units of systemd, for machines like\n\
+    this one. docs/self-hosting.md says what to do with it.")]
+pub(crate) struct BundleArguments {
+    /// The folder to write; what an earlier bundle left there is removed.
+    #[arg(default_value = "target/self-hosted", value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Where the folder will lie on the machine that serves.
+    #[arg(long, default_value = "/opt/conclave", value_name = "DIR")]
+    pub(crate) installed_at: PathBuf,
+    /// Where objects will keep their storage there.
+    #[arg(long, default_value = "/var/lib/conclave", value_name = "DIR")]
+    pub(crate) state: PathBuf,
+    /// Set a variable of the worker over wrangler.toml's; may be given again.
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    pub(crate) variables: Vec<String>,
+    /// Let the worker find a variable in the runtime's environment, where it then must be; may be given again.
+    #[arg(long = "secret", value_name = "NAME")]
+    pub(crate) secrets: Vec<String>,
+    /// Take what was built before: build nothing.
+    #[arg(long)]
+    pub(crate) no_build: bool,
 }
 
 /// `cargo xtask requirements`
@@ -321,6 +355,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
+        Command::Bundle(arguments) => dev::self_hosted::run(&workspace, &arguments)?,
         Command::Requirements(arguments) => requirements::run(&workspace, &arguments)?,
         Command::Sim(arguments) => {
             if !sim::run(&workspace, &arguments)? {

@@ -1,6 +1,10 @@
 //! Where things lie in the checkout. Every other module takes its paths from here.
 
-use std::path::{Path, PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// The root of the checkout and the folders that commands write below it.
 #[derive(Clone, Debug)]
@@ -30,5 +34,14 @@ impl Workspace {
     /// Cargo's target folder, where everything that can be made again is kept.
     pub(crate) fn target(&self) -> PathBuf {
         self.root.join("target")
+    }
+
+    /// Cargo, on this checkout and its target folder.
+    pub(crate) fn cargo(&self) -> Command {
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command
+            .current_dir(self.root())
+            .env("CARGO_TARGET_DIR", self.target());
+        command
     }
 }

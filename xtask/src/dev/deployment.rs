@@ -73,6 +73,8 @@ pub(crate) enum Variable {
     Text(String),
     /// Anything else, as JSON.
     Json(String),
+    /// What the runtime finds in its own environment under the same name.
+    FromEnvironment,
 }
 
 impl Variable {
@@ -80,6 +82,8 @@ impl Variable {
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Json(json) if json.starts_with(['[', '{']) => None,
+            // Nothing of a file says what it is.
+            Self::FromEnvironment => None,
             Self::Text(text) | Self::Json(text) => Some(text),
         }
     }
@@ -134,11 +138,10 @@ impl Deployment {
         })
     }
 
-    /// Sets a variable to a text, whatever it was.
-    pub(crate) fn set(&mut self, name: &str, value: &str) {
+    /// Sets a variable, whatever it was.
+    pub(crate) fn set(&mut self, name: &str, value: Variable) {
         self.variables.retain(|(other, _)| other != name);
-        self.variables
-            .push((name.to_owned(), Variable::Text(value.to_owned())));
+        self.variables.push((name.to_owned(), value));
     }
 }
 
@@ -342,7 +345,7 @@ mod tests {
                 binding: Some("ASSETS".to_owned())
             })
         );
-        deployment.set("SHARDS", "1");
+        deployment.set("SHARDS", Variable::Text("1".to_owned()));
         assert_eq!(
             deployment
                 .variables

@@ -1,15 +1,20 @@
-//! `cargo xtask dev`: the worker, the client and the site on a bare workerd, kept alive and kept current.
+//! `cargo xtask dev`: the worker, the client and the site on a bare workerd behind the gateway, kept alive and kept
+//! current.
 //!
 //! - [`deployment`]: what wrangler.toml says; [`runtime_config`]: the same for workerd;
 //! - [`bundle`]: the built worker, as a runtime takes it;
 //! - [`state`]: where objects keep their storage;
+//! - [`port`]: the port that is served, and the gateway on it;
 //! - [`runtime`]: one workerd behind a socket that this process owns;
+//! - [`self_hosted`]: the same in one folder, for machines that serve it without this checkout;
 //! - [`watch`]: noticing that sources changed.
 
 mod bundle;
 mod deployment;
+mod port;
 mod runtime;
 mod runtime_config;
+pub(crate) mod self_hosted;
 mod state;
 mod watch;
 
@@ -28,7 +33,7 @@ use anyhow::Context as _;
 use self::{
     deployment::{Deployment, Variable},
     runtime::Runtime,
-    runtime_config::{ASSETS_WORKER, RuntimeConfig},
+    runtime_config::{ASSETS_WORKER, Module, RuntimeConfig},
     state::State,
 };
 use crate::{
@@ -74,7 +79,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 ///
 /// The first build fails, the port or the state is in use, or the runtime does not start.
 pub(crate) fn run(workspace: &Workspace, arguments: &DevArguments) -> anyhow::Result<()> {
-    let listener = Runtime::listen(arguments.port)?;
+    let port = port::listen(arguments.port)?;
     let state = match (&arguments.state, arguments.fresh) {
         (_, true) => State::fresh()?,
         (Some(folder), false) => State::open(folder)?,
@@ -103,7 +108,17 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DevArguments) -> anyhow::Re
     children::remove_at_end(&folder);
     let mut served = setting.write_config(&folder)?;
 
-    let mut runtime = Runtime::new(tools.workerd()?, &folder.join(CONFIG_FILE), listener)?;
+    let origin = port::origin_of(&port)?;
+    // What holds the runtime's own socket is here as well, so that neither port refuses anybody while it starts again.
+    let (inner, outer) = if arguments.direct {
+        (port, None)
+    } else {
+        (port::listen(0)?, Some(port))
+    };
+    let mut runtime = Runtime::new(tools.workerd()?, &folder.join(CONFIG_FILE), inner)?;
+    if let Some(outer) = outer {
+        port::serve(outer, runtime.origin())?;
+    }
     progress::step("starting the runtime");
     runtime.start()?;
     runtime.wait_until_ready()?;
@@ -112,7 +127,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DevArguments) -> anyhow::Re
         setting.state.folder().display()
     ));
     let mut output = std::io::stdout();
-    writeln!(output, "ready {}", runtime.origin())?;
+    writeln!(output, "ready {origin}")?;
     output.flush()?;
 
     let (changed, changes) = mpsc::channel();
@@ -181,25 +196,18 @@ impl Setting {
         let mut deployment =
             Deployment::read(&text).with_context(|| format!("reading {}", file.display()))?;
         for (name, value) in &self.variables {
-            deployment.set(name, value);
+            deployment.set(name, Variable::Text(value.clone()));
         }
         let modules = bundle::copy(&self.workspace, &self.main(&deployment)?, folder)?;
         let site = deployment
             .assets
             .as_ref()
             .map_or_else(PathBuf::new, |assets| self.workspace.path(&assets.directory));
-        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-        let config = RuntimeConfig {
-            deployment: &deployment,
-            modules: &modules,
+        let places = Places {
             site: &site,
             state: self.state.folder(),
-            folder,
         };
-        fs::write(folder.join("assets.js"), ASSETS_WORKER)?;
-        let text = config.render();
-        fs::write(folder.join(CONFIG_FILE), &text)
-            .with_context(|| format!("writing into {}", folder.display()))?;
+        let text = write_config(&deployment, &modules, &places, folder)?;
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         Ok(hasher.finish())
@@ -220,6 +228,36 @@ impl Setting {
         folder.push("-test");
         Ok(Path::new(&folder).join(name))
     }
+}
+
+/// Where a runtime finds what is not part of its configuration.
+struct Places<'a> {
+    /// The static files.
+    site: &'a Path,
+    /// The objects' storage.
+    state: &'a Path,
+}
+
+/// Writes a configuration into `folder`, which holds `modules`, and gives its text.
+fn write_config(
+    deployment: &Deployment,
+    modules: &[Module],
+    places: &Places<'_>,
+    folder: &Path,
+) -> anyhow::Result<String> {
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    let config = RuntimeConfig {
+        deployment,
+        modules,
+        site: places.site,
+        state: places.state,
+        folder,
+    };
+    let text = config.render();
+    fs::write(folder.join("assets.js"), ASSETS_WORKER)?;
+    fs::write(folder.join(CONFIG_FILE), &text)
+        .with_context(|| format!("writing into {}", folder.display()))?;
+    Ok(text)
 }
 
 /// Variables that stand over those of the deployment: the local file's, then the command line's. A line a request is for
@@ -270,7 +308,7 @@ pub(crate) fn variables(workspace: &Workspace) -> anyhow::Result<Vec<(String, Va
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     let mut deployment = Deployment::read(&text).with_context(|| format!("reading {}", file.display()))?;
     for (name, value) in local_file(workspace)? {
-        deployment.set(&name, &value);
+        deployment.set(&name, Variable::Text(value));
     }
     Ok(deployment.variables)
 }

@@ -1,10 +1,11 @@
-//! One workerd, kept alive: it is handed the listening socket, and started again on it when it dies.
+//! One workerd, kept alive: it is handed a listening socket, and started again on it when it dies.
 //!
-//! The socket belongs to this process, so while no runtime lives connections wait in its queue and none is refused.
+//! The socket belongs to this process, so while no runtime lives connections wait in its queue and none is refused. It
+//! is the gateway's way in, or the port itself.
 
 use std::{
     net::TcpListener,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -15,15 +16,12 @@ use conclave_proto::{
     grpc::health::v1::{HealthCheckRequest, health, health_check_response::ServingStatus},
 };
 
-use super::runtime_config::SOCKET;
+use super::{port, runtime_config::SOCKET};
 use crate::{
     call::{self, Origin, Refused},
     children::{self, Guarded},
     progress,
 };
-
-/// Connections that may wait while no runtime lives.
-const WAITING_CONNECTIONS_MAX: i32 = 4096;
 
 /// A runtime that lived this long did not die of its start.
 const SETTLED: Duration = Duration::from_secs(5);
@@ -58,26 +56,13 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// Takes the port, so that it is known to be free before anything is built. 0 takes a free one.
-    ///
-    /// # Errors
-    ///
-    /// The port is taken.
-    pub(super) fn listen(port: u16) -> anyhow::Result<TcpListener> {
-        let listener = TcpListener::bind(("127.0.0.1", port)).with_context(|| {
-            format!("port {port} on 127.0.0.1 cannot be used: end what holds it, or choose another with --port (0 takes a free one)")
-        })?;
-        rustix::net::listen(listener.as_fd(), WAITING_CONNECTIONS_MAX).context("listening")?;
-        Ok(listener)
-    }
-
     /// A runtime that is not started yet.
     ///
     /// # Errors
     ///
     /// The socket has no address.
     pub(super) fn new(workerd: PathBuf, config: &Path, listener: TcpListener) -> anyhow::Result<Self> {
-        let origin = Origin::parse(&format!("http://{}", listener.local_addr()?))?;
+        let origin = port::origin_of(&listener)?;
         Ok(Self {
             workerd,
             config: config.to_owned(),
@@ -89,7 +74,7 @@ impl Runtime {
         })
     }
 
-    /// Where requests are answered.
+    /// Where the runtime itself is reached.
     pub(super) fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -203,13 +188,5 @@ mod tests {
         assert!(back_off(2) < back_off(3));
         assert_eq!(back_off(50), BACK_OFF_MAX);
         assert_eq!(back_off(u32::MAX), BACK_OFF_MAX);
-    }
-
-    #[test]
-    fn a_port_in_use_is_an_error_that_says_what_to_do() -> anyhow::Result<()> {
-        let listener = Runtime::listen(0)?;
-        let error = Runtime::listen(listener.local_addr()?.port()).expect_err("the port is taken");
-        assert!(error.to_string().contains("--port"), "{error}");
-        Ok(())
     }
 }

@@ -144,6 +144,7 @@ impl RuntimeConfig<'_> {
             let (kind, value) = match variable {
                 Variable::Text(value) => ("text", value),
                 Variable::Json(value) => ("json", value),
+                Variable::FromEnvironment => ("fromEnvironment", name),
             };
             let _ = writeln!(text, "    (name = {}, {kind} = {}),", quoted(name), quoted(value));
         }
@@ -218,6 +219,7 @@ mod tests {
                     Variable::Text("say \"x\\y\"\n\u{1}".to_owned()),
                 ),
                 ("LIMITS".to_owned(), Variable::Json("{\"page\":1}".to_owned())),
+                ("SECRET".to_owned(), Variable::FromEnvironment),
             ],
             objects: vec![ObjectBinding {
                 name: "SHARD".to_owned(),
@@ -263,6 +265,7 @@ mod tests {
             r#"(name = "internet", network = (allow = ["public", "private", "local"]"#,
             r#"(name = "state", disk = (path = "/b/state", writable = true)),"#,
             r#"compatibilityFlags = ["one", "two"],"#,
+            r#"(name = "SECRET", fromEnvironment = "SECRET"),"#,
             r#"sockets = [(name = "http", http = (), service = "worker")],"#,
         ] {
             assert!(text.contains(line), "{line}\nis not in\n{text}");

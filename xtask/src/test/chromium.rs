@@ -1,17 +1,13 @@
 //! The browser that tests drive: found on this machine, or installed from Debian's packages where that is possible.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, path::PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::{children, progress};
+use crate::tools::debian;
 
-/// Names a browser to use instead of those found.
-const CHROMIUM_VARIABLE: &str = "CONCLAVE_CHROMIUM";
+/// Names a browser to use instead of those found, and to the tests the one that was.
+pub(super) const CHROMIUM_VARIABLE: &str = "CONCLAVE_CHROMIUM";
 
 /// What a Chromium is called.
 const NAMES: &[&str] = &[
@@ -43,23 +39,11 @@ pub(crate) fn find_or_install() -> anyhow::Result<PathBuf> {
     if let Some(found) = find() {
         return Ok(found);
     }
-    let can_install = Path::new("/usr/bin/apt-get").exists() && rustix::process::geteuid().is_root();
-    if !can_install {
+    if !debian::can_install() {
         bail!(
             "the browser tests need Chromium: install it (on Debian `apt-get install chromium`), or name one in {CHROMIUM_VARIABLE}"
         );
     }
-    progress::step("installing Chromium from Debian's packages");
-    children::run("apt-get update", apt_get().arg("update"))?;
-    children::run(
-        "apt-get install chromium",
-        apt_get().args(["install", "--yes", "--no-install-recommends", "chromium"]),
-    )?;
+    debian::install("Chromium", &["chromium"])?;
     find().context("apt-get installed chromium, and no chromium is found")
-}
-
-fn apt_get() -> Command {
-    let mut command = Command::new("apt-get");
-    command.arg("--quiet=2").env("DEBIAN_FRONTEND", "noninteractive");
-    command
 }

@@ -8,16 +8,26 @@ mod counts;
 mod node_layers;
 mod unit;
 
-use std::io::Write as _;
+use std::{io::Write as _, path::PathBuf};
 
 use self::counts::Counts;
 use crate::{
+    children,
     cli::{Layer, TestArguments},
     parts::{self, Options},
     progress,
-    tools::Tools,
+    tools::{self, Tools},
     workspace::Workspace,
 };
+
+/// Names to the tests a Python that has grpcio.
+const PYTHON_VARIABLE: &str = "CONCLAVE_PYTHON";
+
+/// Names to the tests the program that calls with tonic.
+const TONIC_VARIABLE: &str = "CONCLAVE_TONIC_CALLER";
+
+/// The package and the program that calls with tonic.
+const TONIC_PACKAGE: &str = "conclave-tonic-caller";
 
 /// All layers, in the order they run: what fails soonest comes first.
 const ALL: &[Layer] = &[Layer::Unit, Layer::Platform, Layer::Clients, Layer::Browser];
@@ -64,6 +74,19 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> anyhow::R
     Ok(total.failed == 0 && total.passed > 0)
 }
 
+/// Builds the client that tonic is made into for the tests.
+fn build_tonic_caller(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    progress::step("building the client that tonic is made into");
+    let what = "cargo build of the tonic client";
+    children::run(
+        what,
+        workspace
+            .cargo()
+            .args(["build", "--quiet", "--package", TONIC_PACKAGE]),
+    )?;
+    Ok(workspace.target().join("debug").join(TONIC_PACKAGE))
+}
+
 fn name(layer: Layer) -> &'static str {
     match layer {
         Layer::Unit => "unit",
@@ -89,8 +112,13 @@ fn run_in_node(
     layer: Layer,
     filter: Option<&str>,
 ) -> anyhow::Result<Counts> {
-    let browser = (layer == Layer::Browser)
-        .then(chromium::find_or_install)
-        .transpose()?;
-    node_layers::run(workspace, tools, name(layer), filter, browser)
+    let variables = match layer {
+        Layer::Browser => vec![(chromium::CHROMIUM_VARIABLE, chromium::find_or_install()?)],
+        Layer::Clients => vec![
+            (PYTHON_VARIABLE, tools::python::with_packages(workspace)?),
+            (TONIC_VARIABLE, build_tonic_caller(workspace)?),
+        ],
+        Layer::Unit | Layer::Platform => Vec::new(),
+    };
+    node_layers::run(workspace, tools, name(layer), filter, variables)
 }

@@ -12,22 +12,19 @@ use crate::{children, progress, tools::Tools, workspace::Workspace};
 /// Names this program to the tests, which start deployments with it.
 const XTASK_VARIABLE: &str = "CONCLAVE_XTASK";
 
-/// Names the browser to the tests.
-const CHROMIUM_VARIABLE: &str = "CONCLAVE_CHROMIUM";
-
 /// How long one test may take before it counts as hung, in milliseconds.
 const TEST_TIMEOUT_MS: u32 = 300_000;
 
 /// What test files are called.
 const TEST_SUFFIX: &str = ".test.mjs";
 
-/// Runs the test files of `tests/FOLDER`.
+/// Runs the test files of `tests/FOLDER`. `variables` name to them the programs they need.
 pub(super) fn run(
     workspace: &Workspace,
     tools: &Tools,
     folder: &str,
     filter: Option<&str>,
-    chromium: Option<PathBuf>,
+    variables: Vec<(&str, PathBuf)>,
 ) -> anyhow::Result<Counts> {
     let mut files: Vec<PathBuf> = fs::read_dir(workspace.path("tests").join(folder))
         .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
@@ -66,9 +63,7 @@ pub(super) fn run(
     if let Some(filter) = filter {
         command.arg(format!("--test-name-pattern={}", literal_pattern(filter)));
     }
-    if let Some(chromium) = chromium {
-        command.env(CHROMIUM_VARIABLE, chromium);
-    }
+    command.envs(variables);
     let what = format!("the tests of tests/{folder}");
     let status = children::finish(&what, command.args(&files).stdout(std::io::stderr()))?;
     let counts = fs::read_to_string(&report)

@@ -1,7 +1,6 @@
 //! The layer that needs neither a runtime nor a browser: formatting, lints, requirements, and the tests of every crate.
 
 use std::{
-    env,
     io::{BufRead as _, BufReader, Read},
     process::{Command, Stdio},
     thread,
@@ -45,18 +44,10 @@ pub(super) fn run(workspace: &Workspace, tools: &Tools, filter: Option<&str>) ->
     Ok(counts)
 }
 
-fn cargo(workspace: &Workspace) -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .current_dir(workspace.root())
-        .env("CARGO_TARGET_DIR", workspace.target());
-    command
-}
-
 /// One cargo command that passes or fails as a whole.
 fn check(workspace: &Workspace, what: &str, arguments: &[&str]) -> anyhow::Result<Counts> {
     progress::step(what);
-    let status = children::finish(what, cargo(workspace).args(arguments).stdout(std::io::stderr()))?;
+    let status = children::finish(what, workspace.cargo().args(arguments).stdout(std::io::stderr()))?;
     if !status.success() {
         progress::step(format_args!("FAILED: {what} (cargo {})", arguments.join(" ")));
     }
@@ -101,14 +92,14 @@ fn crates(workspace: &Workspace, filter: Option<&str>) -> anyhow::Result<Counts>
         children::output(Command::new("cargo-nextest").args(["nextest", "--version"])).is_some();
     if !has_nextest {
         progress::step("tests of the crates (cargo test)");
-        let mut command = cargo(workspace);
+        let mut command = workspace.cargo();
         command
             .args(["test", "--quiet", "--no-fail-fast", "--workspace"])
             .args(filter);
         return counted("cargo test", &mut command, Counts::of_cargo_line);
     }
     progress::step("tests of the crates (cargo nextest)");
-    let mut command = cargo(workspace);
+    let mut command = workspace.cargo();
     command
         .args([
             "nextest",
@@ -121,7 +112,7 @@ fn crates(workspace: &Workspace, filter: Option<&str>) -> anyhow::Result<Counts>
         .args(filter);
     let mut counts = counted("cargo nextest", &mut command, Counts::of_nextest_line)?;
     progress::step("examples in the documentation");
-    let mut command = cargo(workspace);
+    let mut command = workspace.cargo();
     command
         .args(["test", "--quiet", "--doc", "--no-fail-fast", "--workspace"])
         .args(filter);

@@ -3,8 +3,10 @@
 //! npm packages are pinned by the root `package.json` and its lock; the table below pins the rest. Everything comes from
 //! package registries, because on some machines nothing else can be reached.
 
+pub(crate) mod debian;
 mod node;
 mod npm;
+pub(crate) mod python;
 mod rust;
 
 use std::path::{Path, PathBuf};
