@@ -7,7 +7,7 @@
 //! whose retry identity was lost, spend one; a conflict to an `initial` spends none, because the `retry` that follows
 //! settles it. A drain that ran out leaves the envelope pending, and the next begins with `retry`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use conclave_harness::{AgentId, EncodedSignedMessage, MessageId, RouterInstanceId, SignedMessageDigest};
 
@@ -90,6 +90,9 @@ pub(super) struct Outbox {
     /// What fenced conversations retain: everything that was on its way when the fence went up. What is pushed behind the
     /// fence is recovery's and goes out.
     retained: BTreeMap<ConversationId, VecDeque<Envelope>>,
+    /// Envelopes whose attempt was out when a fence went up. Its outcome is still to come, and would be taken for that of the
+    /// next one: none is begun before. One at most for each attempt that the transport has in hand.
+    interrupted: BTreeSet<MessageId>,
 }
 
 impl Outbox {
@@ -135,6 +138,9 @@ impl Outbox {
     pub(super) fn fence(&mut self, conversation: ConversationId, draft: &mut Draft<'_>) {
         let retained = self.retained.entry(conversation).or_default();
         if let Some(queue) = self.queues.get_mut(&conversation) {
+            if let (Drain::InFlight { .. }, Some(first)) = (queue.drain, queue.pending.front()) {
+                self.interrupted.insert(first.outbound_id);
+            }
             if matches!(queue.drain, Drain::Spacing { .. } | Drain::Waiting) {
                 draft.effect(Effect::CancelTimer {
                     id: TimerId::Drain(conversation),
@@ -170,19 +176,23 @@ impl Outbox {
         }
     }
 
-    /// Whether a conversation's first envelope may be begun, and the queue if so.
-    fn ready(&mut self, conversation: &ConversationId) -> Option<&mut Queue> {
-        self.queues
-            .get_mut(conversation)
-            .filter(|queue| queue.drain == Drain::Idle)
+    /// Takes the outcome of an attempt that a fence interrupted. Whether it is one: then it decides nothing, and the envelope
+    /// may be begun again.
+    pub(super) fn settle(&mut self, outbound_id: &MessageId) -> bool {
+        self.interrupted.remove(outbound_id)
+    }
+
+    /// Whether a queue's first envelope may be begun.
+    fn is_ready(&self, queue: &Queue) -> bool {
+        let first = queue.pending.front();
+        queue.drain == Drain::Idle
+            && first.is_some_and(|first| !self.interrupted.contains(&first.outbound_id))
     }
 
     /// The conversations with something to begin.
     pub(super) fn to_begin(&self) -> Vec<ConversationId> {
-        let begin = |(id, queue): (&ConversationId, &Queue)| {
-            (queue.drain == Drain::Idle && !queue.pending.is_empty()).then_some(*id)
-        };
-        self.queues.iter().filter_map(begin).collect()
+        let ready = self.queues.iter().filter(|(_, queue)| self.is_ready(queue));
+        ready.map(|(id, _)| *id).collect()
     }
 
     /// Begins a drain of a conversation's first envelope: `initial` the first time ever, `retry` afterwards.
@@ -193,7 +203,11 @@ impl Outbox {
         draft: &mut Draft<'_>,
     ) {
         let conversation = *membership.conversation_id();
-        let Some(queue) = self.ready(&conversation) else {
+        let is_ready = self
+            .queues
+            .get(&conversation)
+            .is_some_and(|queue| self.is_ready(queue));
+        let Some(queue) = self.queues.get_mut(&conversation).filter(|_| is_ready) else {
             return;
         };
         let Some(first) = queue.pending.front_mut() else {

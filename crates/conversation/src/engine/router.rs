@@ -66,6 +66,9 @@ impl Engine {
     }
 
     pub(super) fn outcome(&mut self, outbound_id: MessageId, outcome: SendOutcome, draft: &mut Draft<'_>) {
+        if self.shared.outbox.settle(&outbound_id) {
+            return;
+        }
         // An outcome of an envelope that is no longer in flight is late: a timer or a new attachment came first.
         let Some(conversation_id) = self.shared.outbox.conversation_of(&outbound_id) else {
             return;

@@ -475,3 +475,30 @@ fn every_outcome_of_every_mode_goes_on_or_ends_as_the_chapter_says() {
         assert_eq!(world.members[0].fatal.is_some(), stops, "case {number}");
     }
 }
+
+/// Taken for the next one's it would be a breach of the Router's contract.
+#[test]
+fn the_outcome_of_an_attempt_that_a_fence_interrupted_is_not_taken_for_that_of_the_next() {
+    let mut world = World::new(2);
+    let pair = world.everyone();
+    world.send(0, &pair, "first");
+    world.settle();
+    world.send(0, &pair, "second");
+    world.answer(0, lost);
+    assert!(world.next_timer());
+    let interrupted = world.members[0].transmits.pop_front().expect("a retry");
+    assert_eq!(interrupted.mode, SendMode::Retry);
+    world.lose_unread(0, &pair);
+    world.settle();
+    assert_eq!(
+        world.chain(0, &pair).len(),
+        1,
+        "nothing is offered before it is known"
+    );
+    let (outbound_id, outcome) = (interrupted.outbound_id, SendOutcome::RetryIdentityUnknown);
+    world.handle(0, Input::SendOutcome { outbound_id, outcome });
+    world.settle();
+    assert_eq!(world.members[0].fatal, None);
+    assert_eq!(world.chain(1, &pair).len(), 2);
+    world.check(&pair);
+}

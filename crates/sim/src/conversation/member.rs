@@ -45,6 +45,8 @@ pub(super) struct Member {
     pub(super) life: u32,
     pub(super) randomness: Bytes,
     pub(super) is_online: bool,
+    /// Its engine did what must never happen. One of a Byzantine member may: what is said in its name is not its own.
+    pub(super) is_broken: bool,
     /// What its clock is ahead, in milliseconds.
     pub(super) clock_ms: i64,
     pub(super) readers: BTreeMap<Feed, Reader>,
@@ -68,6 +70,7 @@ impl Member {
             life: 0,
             randomness: Bytes::new(seed),
             is_online: true,
+            is_broken: false,
             clock_ms: 0,
             readers: BTreeMap::new(),
             timers: BTreeMap::new(),

@@ -54,6 +54,10 @@ impl World {
         }
         self.record(member, Event::Crashed);
         self.history.is_disturbed = true;
+        if self.members[member].is_broken && self.is_silent() {
+            // It would break again for ever.
+            return;
+        }
         self.schedule(delay, Future::Open { member });
     }
 
@@ -282,6 +286,7 @@ impl World {
 
     pub(super) fn broken(&mut self, member: usize, what: &'static str, text: String) {
         self.is_broken |= self.history.honest[member];
+        self.members[member].is_broken = true;
         self.record(member, Event::Broken { what, text });
     }
 

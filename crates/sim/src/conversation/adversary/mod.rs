@@ -210,6 +210,13 @@ impl World {
         }
     }
 
+    /// Whether Byzantine members say no more.
+    pub(super) fn is_silent(&self) -> bool {
+        self.adversary
+            .as_ref()
+            .is_some_and(|adversary| adversary.is_silent)
+    }
+
     /// One look of a Byzantine member.
     pub(super) fn mischief(&mut self, member: usize) {
         let Some(adversary) = &self.adversary else { return };
