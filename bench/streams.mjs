@@ -144,7 +144,7 @@ const latency = (of, goal) => ({ of, goal, isMoreBetter: false, unit: `ms, ${of}
 const deliveries = (goal) => ({ of: "perSecond", goal, isMoreBetter: true, unit: "deliveries/s", digits: 0 });
 
 async function deliver(floor, shards) {
-  const deployment = await Deployment.start({ shards, variables });
+  const deployment = await Deployment.start({ shards, variables, direct: true });
   const where = shards === 1 ? "one shard" : `${shards} shards`;
   try {
     for (const count of shards === 1 ? FAN_OUTS : [1]) {
@@ -172,7 +172,7 @@ async function deliver(floor, shards) {
 
 /** The same readers with and without some that do not read; the second is the floor of the first. */
 async function slowReaders() {
-  const deployment = await Deployment.start({ shards: 1, variables });
+  const deployment = await Deployment.start({ shards: 1, variables, direct: true });
   try {
     const groups = [envelopes.groupId(), envelopes.groupId()];
     const scenes = [await backendScene(deployment, [groups[0]], SLOW.fast),
@@ -194,7 +194,7 @@ async function slowReaders() {
 /** What idle streams cost objects: what their run has been asked when they are looked at again. */
 async function idle() {
   const keepalive = { CONCLAVE_KEEPALIVE_INTERVAL_MS: String(IDLE_KEEPALIVE_MS) };
-  const deployment = await Deployment.start({ shards: 1, testBuild: true, variables: keepalive });
+  const deployment = await Deployment.start({ shards: 1, testBuild: true, variables: keepalive, direct: true });
   try {
     const activity = async () => Number((await request(deployment.url, "/fail/shard/activity", { method: "GET" })).body);
     const { port } = addressOf(deployment);
