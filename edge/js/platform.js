@@ -113,15 +113,30 @@ export class Upstream {
 /** The URL that a message stream to an object is opened at. No one resolves it. */
 const OBJECT_URL = "http://object/";
 
-/** Opens a message stream to an object. Resolves with `undefined` when the deadline passed. */
-export function connectObject(namespace, name, deadlineMs) {
-  const open = async () => {
+/** A message stream to an object that is being opened. */
+export class Connecting {
+  #isWanted = true;
+  #upstream;
+
+  constructor(namespace, name, deadlineMs) {
+    /** Resolves with the stream, or with `undefined` when the deadline passed. */
+    this.opened = within(deadlineMs, this.#open(namespace, name));
+  }
+
+  async #open(namespace, name) {
     const stub = namespace.getByName(name);
     const { status, webSocket } = await stub.fetch(OBJECT_URL, { headers: { upgrade: "websocket" } });
     if (!webSocket) throw new Error(`HTTP status ${status}`);
-    return new Upstream(webSocket);
-  };
-  return within(deadlineMs, open());
+    this.#upstream = new Upstream(webSocket);
+    if (!this.#isWanted) this.#upstream.close();
+    return this.#upstream;
+  }
+
+  /** Nobody takes the stream any more: it is closed, if need be once it is open. Nothing else would close it. */
+  giveUp() {
+    this.#isWanted = false;
+    this.#upstream?.close();
+  }
 }
 
 /** The message streams of each object that were looked up, by their ids: a look-up costs more than a message. */

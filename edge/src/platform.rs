@@ -114,11 +114,25 @@ fn take_apart(answer: &Uint8Array) -> Answered<PassedResponse> {
     }
 }
 
+/// A message stream that is being opened, given up unless it is taken.
+struct Attempt(Option<runtime::Connecting>);
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if let Some(connecting) = &self.0 {
+            connecting.give_up();
+        }
+    }
+}
+
 async fn connect(environment: &Environment, shard: u32) -> Result<Upstream, CallError> {
     let to = ObjectName::Shard(shard);
     let namespace = environment.namespace(to).map_err(unbound)?;
-    let socket = runtime::connect_object(&namespace, &to_name(to), CONNECT_DEADLINE_MS);
-    let socket = within_deadline(socket, CONNECT_DEADLINE_MS).await?;
+    let connecting = runtime::Connecting::new(&namespace, &to_name(to), CONNECT_DEADLINE_MS);
+    let opened = connecting.opened();
+    let mut attempt = Attempt(Some(connecting));
+    let socket = within_deadline(opened, CONNECT_DEADLINE_MS).await?;
+    attempt.0 = None;
     Ok(Upstream::new(socket.unchecked_into()))
 }
 

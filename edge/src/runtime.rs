@@ -199,9 +199,18 @@ extern "C" {
     #[wasm_bindgen(js_name = postJson)]
     pub(crate) fn post_json(url: &str, body: Uint8Array, max_bytes: f64, deadline_ms: u32) -> Promise;
 
+    /// A message stream that is being opened.
+    pub(crate) type Connecting;
+
+    #[wasm_bindgen(constructor)]
+    pub(crate) fn new(namespace: &Object, name: &str, deadline_ms: u32) -> Connecting;
+
     /// Resolves with a [`Socket`], or with `undefined` at the deadline.
-    #[wasm_bindgen(js_name = connectObject)]
-    pub(crate) fn connect_object(namespace: &Object, name: &str, deadline_ms: u32) -> Promise;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn opened(this: &Connecting) -> Promise;
+
+    #[wasm_bindgen(method, js_name = giveUp)]
+    pub(crate) fn give_up(this: &Connecting);
 
     /// The Worker's end of a message stream.
     #[wasm_bindgen(js_name = Upstream)]
