@@ -1,7 +1,15 @@
 //! Connections to the port: HTTP/1.1 and HTTP/2, with TLS or without, from the first byte to the last. Depends on
 //! [`crate::calls`].
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use hyper::{
     Request,
@@ -131,17 +139,28 @@ async fn serve_http<I>(io: I, protocol: Protocol, calls: Arc<Calls>, drain: Drai
 where
     I: Read + Write + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request: Request<Incoming>| calls.clone().answer(request));
+    let has_asked = Arc::new(AtomicBool::new(false));
+    let asks = has_asked.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        asks.store(true, Ordering::Relaxed);
+        calls.clone().answer(request)
+    });
     let begun = drain.wait_for(Phase::Draining);
-    // Told to end, a connection takes no further request and closes when those it has are answered.
+    // Told to end, a connection takes no further request and closes when those it has are answered. One that has asked
+    // nothing has nothing to wait for: it may never have spoken HTTP/2 beyond its first bytes.
     macro_rules! drive {
         ($connection:expr) => {{
             let mut connection = std::pin::pin!($connection);
             tokio::select! {
                 result = connection.as_mut() => return result.map_err(io::Error::other),
-                () = begun => connection.as_mut().graceful_shutdown(),
+                () = begun => {}
+                () = silence(&has_asked, HEAD_WITHIN) => {}
             }
-            connection.await.map_err(io::Error::other)
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                result = connection => result.map_err(io::Error::other),
+                () = silence(&has_asked, FLUSH_WITHIN) => Err(io::ErrorKind::TimedOut.into()),
+            }
         }};
     }
     match protocol {
@@ -165,5 +184,13 @@ where
                 .keep_alive_timeout(PING_WITHIN)
                 .serve_connection(io, service)
         ),
+    }
+}
+
+/// Done when so much time has passed on a connection that has asked nothing; never once it has.
+async fn silence(has_asked: &AtomicBool, limit: Duration) {
+    sleep(limit).await;
+    if has_asked.load(Ordering::Relaxed) {
+        pending::<()>().await;
     }
 }

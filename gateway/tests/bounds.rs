@@ -10,7 +10,11 @@ use support::{
     caller::{Caller, data, end, raw},
     message, soon, trailers,
 };
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
 
 const MIB: usize = 1024 * 1024;
 
@@ -198,4 +202,32 @@ async fn one_call_too_many_is_unavailable_and_its_place_is_given_back() {
     backend.head().await;
     backend.answer(&trailers("grpc-status:0\r\n")).await;
     assert_eq!(second.end().await.status(), "0");
+}
+
+/// What every HTTP/2 connection begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Longer than a connection may stay without a request, and than a drain takes.
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_asks_nothing_is_closed_however_much_of_http_2_it_spoke() {
+    let gateway = Gateway::start().await;
+    for begun in [&PREFACE[..4], PREFACE] {
+        let mut stream = TcpStream::connect(gateway.address).await.expect("connected");
+        stream.write_all(begun).await.expect("open");
+        let closed = timeout(LONG, stream.read_to_end(&mut Vec::new())).await;
+        assert!(closed.is_ok(), "it is held for ever after {} bytes", begun.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_asks_nothing_holds_up_no_drain() {
+    let gateway = Gateway::start_with(|settings| settings.drain_within = LONG).await;
+    let mut stream = TcpStream::connect(gateway.address).await.expect("connected");
+    stream.write_all(&PREFACE[..4]).await.expect("open");
+    // It has been accepted once its first bytes were looked at and answered.
+    stream.read_exact(&mut [0; 9]).await.expect("settings");
+    gateway.drain.begin();
+    timeout(LONG / 2, gateway.served).await.expect("in time").expect("served");
 }
