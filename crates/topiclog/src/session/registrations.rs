@@ -31,6 +31,8 @@ pub(super) struct Registration {
     pub(super) is_live: bool,
     /// Whether it waits for a turn to read history, or is having one.
     has_turn: bool,
+    /// Whether it has had one.
+    had_turn: bool,
 }
 
 impl Registration {
@@ -66,7 +68,10 @@ pub(super) struct Registrations {
     places: Vec<Place>,
     place_by_shard: HashMap<u32, usize>,
     last_id: u64,
-    /// Who waits for a turn to read history. Some may be gone, or have caught up otherwise.
+    /// Who waits for its first turn to read history, before anyone gets another. Some may be gone, or have caught up
+    /// otherwise.
+    first_turns: VecDeque<RegistrationId>,
+    /// Who waits for another turn. So may some of these.
     turns: VecDeque<RegistrationId>,
     /// Where removed registrations were, for the planted bug that goes on from there.
     #[cfg(feature = "planted-bugs")]
@@ -123,6 +128,7 @@ impl Registrations {
             target: 0,
             is_live: false,
             has_turn: false,
+            had_turn: false,
         };
         self.by_topic.insert(topic, id);
         self.by_id.insert(id, registration);
@@ -191,7 +197,7 @@ impl Registrations {
     /// The next whose turn it is, which has it from now on.
     pub(super) fn next_turn(&mut self) -> Option<RegistrationId> {
         loop {
-            let id = self.turns.pop_front()?;
+            let id = self.first_turns.pop_front().or_else(|| self.turns.pop_front())?;
             match self.by_id.get_mut(&id) {
                 Some(registration) if registration.is_behind() => return Some(id),
                 Some(registration) => registration.has_turn = false,
@@ -202,28 +208,64 @@ impl Registrations {
 
     /// Gives back a turn that came to nothing: it is the next one.
     pub(super) fn return_turn(&mut self, id: RegistrationId) {
-        self.turns.push_front(id);
+        match self.by_id.get(&id) {
+            Some(registration) if registration.had_turn => self.turns.push_front(id),
+            _ => self.first_turns.push_front(id),
+        }
     }
 
     /// A turn is over.
     pub(super) fn end_turn(&mut self, id: RegistrationId) {
         if let Some(registration) = self.by_id.get_mut(&id) {
             registration.has_turn = false;
+            registration.had_turn = true;
         }
         self.queue(id);
     }
 
-    /// Lets a registration that is behind wait for a turn, behind everyone who waits already (API-261).
+    /// Lets a registration that is behind wait for a turn, behind everyone who waits already but those who had one when it
+    /// had none (API-261).
     fn queue(&mut self, id: RegistrationId) {
         let registration = self.by_id.get_mut(&id);
         let Some(registration) = registration.filter(|known| known.is_behind() && !known.has_turn) else {
             return;
         };
         registration.has_turn = true;
+        // Of those that are there each stands here once: the others are what a client that reads slowly and changes its
+        // topics often leaves behind.
+        for turns in [&mut self.first_turns, &mut self.turns] {
+            if turns.len() > 2 * self.by_id.len() {
+                turns.retain(|id| self.by_id.contains_key(id));
+            }
+        }
         if planted::has(Bug::CatchUpUnfair) {
             self.turns.push_front(id);
-        } else {
+        } else if self.by_id.get(&id).is_some_and(|known| known.had_turn) {
             self.turns.push_back(id);
+        } else {
+            self.first_turns.push_back(id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_that_come_and_go_leave_no_turns_behind() {
+        let (mut registrations, routing) = (Registrations::default(), Routing::at_birth(1));
+        let (lasting, _, _) = registrations.add(Bytes::from_static(b"lasting"), 0, &routing);
+        for _ in 0..1_000 {
+            let (id, _, _) = registrations.add(Bytes::from_static(b"passing"), 0, &routing);
+            registrations.take_head(id, 5);
+            registrations.go_live(id);
+            registrations.remove(b"passing");
+        }
+        let waiting = registrations.turns.len() + registrations.first_turns.len();
+        assert!(waiting <= 8, "{waiting} turns wait for two topics");
+        registrations.take_head(lasting, 5);
+        registrations.go_live(lasting);
+        assert_eq!(registrations.next_turn(), Some(lasting));
     }
 }

@@ -249,6 +249,30 @@ fn a_topic_that_is_registered_while_another_is_read_gets_its_turn_before_the_nex
 
 // API-261
 #[test]
+fn a_topic_that_is_registered_while_another_waits_for_its_client_gets_its_first_turn_before_that_ones_second()
+{
+    let mut stream = Stream::open_with(&Configuration {
+        // So little that nothing is read beside a frame that waits.
+        stream_output_bytes_max: 100,
+        ..configuration()
+    });
+    stream.update(1, &[(1, 0)], &[]).expect("accepted");
+    stream.heads(&[9]).expect("taken");
+    stream.frames();
+    stream.sent();
+    stream.tell(page(1, &[(1, &[3], true)])).expect("taken");
+    stream.update(2, &[(2, 0)], &[]).expect("accepted");
+    stream.heads(&[5]).expect("taken");
+    stream.sent();
+    assert_eq!(
+        stream.frames(),
+        [Shown::Messages(vec![(1, 3)]), Shown::Applied(2, vec![(2, 5)])]
+    );
+    assert_eq!(stream.sent(), [Sent::Read(2, vec![(2, 0), (1, 3)])]);
+}
+
+// API-261
+#[test]
 fn topics_of_several_shards_take_turns_in_one_order() {
     let mut stream = Stream::open_with(&Configuration {
         shard_count: 4,
