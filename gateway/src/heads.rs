@@ -63,6 +63,9 @@ pub(crate) fn to_upstream(parts: &mut request::Parts, kind: Kind, upstream: &Aut
         parts.headers.insert(HOST, host);
     }
     if let Some(upgrade) = upgrade {
+        // No body is carried before another protocol begins. A length without one would make the backend take what comes
+        // next on the connection for it.
+        parts.headers.remove(CONTENT_LENGTH);
         parts
             .headers
             .insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Native,
     /// A call in gRPC-Web, which passes through.
     Web(Encoding),
-    /// A request for another protocol on the same connection: a WebSocket.
+    /// A request for a WebSocket. Other protocols that are offered are not taken up, which leaves the request it came with.
     Upgrade,
     /// A browser's question whether it may call.
     Preflight,
@@ -33,7 +33,7 @@ impl Kind {
             Kind::Web(encoding)
         } else if is_any_native(content_type) {
             native(request, content_type)
-        } else if request.version() <= Version::HTTP_11 && request.headers().contains_key(UPGRADE) {
+        } else if is_websocket(request) {
             Kind::Upgrade
         } else if request.method() == Method::OPTIONS
             && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
@@ -48,6 +48,13 @@ impl Kind {
 /// A header as text.
 pub(crate) fn text(headers: &HeaderMap, name: impl hyper::header::AsHeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
+}
+
+fn is_websocket<B>(request: &Request<B>) -> bool {
+    let offered = text(request.headers(), UPGRADE);
+    request.method() == Method::GET
+        && request.version() <= Version::HTTP_11
+        && offered.is_some_and(|offered| offered.trim().eq_ignore_ascii_case("websocket"))
 }
 
 fn native<B>(request: &Request<B>, content_type: &str) -> Kind {
@@ -130,6 +137,17 @@ mod tests {
         let h1 = Version::HTTP_11;
         assert_eq!(kind(Method::GET, h1, &[]), Kind::Plain);
         assert_eq!(kind(Method::GET, h1, &[("upgrade", "websocket")]), Kind::Upgrade);
+        for (method, version, offered) in [
+            (Method::GET, h1, "h2c"),
+            (Method::POST, h1, "websocket"),
+            (Method::GET, Version::HTTP_2, "websocket"),
+        ] {
+            assert_eq!(
+                kind(method, version, &[("upgrade", offered)]),
+                Kind::Plain,
+                "{offered}"
+            );
+        }
         assert_eq!(kind(Method::OPTIONS, h1, &[]), Kind::Plain);
         let preflight = kind(Method::OPTIONS, h1, &[("access-control-request-method", "POST")]);
         assert_eq!(preflight, Kind::Preflight);

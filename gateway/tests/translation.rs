@@ -369,6 +369,32 @@ async fn a_websocket_passes_byte_by_byte_and_ends_with_either_end() {
 }
 
 #[tokio::test]
+async fn a_body_before_a_websocket_is_not_announced_to_the_backend() {
+    let gateway = Gateway::start().await;
+    let asked = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\ncontent-length: 5\r\n\r\nhello";
+    let _refused = tokio::spawn(raw(gateway.address, asked));
+    let head = gateway.backend().await.head().await;
+    assert_eq!(head.get("upgrade"), Some("websocket"));
+    // Else the backend takes the beginning of the next request for it, whosever that is.
+    assert_eq!(head.get("content-length"), None);
+}
+
+#[tokio::test]
+async fn an_offer_of_another_protocol_than_a_websocket_is_not_taken_up() {
+    let gateway = Gateway::start().await;
+    let asked = "POST /a HTTP/1.1\r\nhost: a\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: x\r\n\
+                 content-length: 5\r\n\r\nhello";
+    let _answered = tokio::spawn(raw(gateway.address, asked));
+    let mut backend = gateway.backend().await;
+    let head = backend.head().await;
+    assert_eq!(
+        ["upgrade", "http2-settings", "content-length"].map(|name| head.get(name)),
+        [None, None, Some("5")]
+    );
+    assert_eq!(backend.take(5).await, b"hello");
+}
+
+#[tokio::test]
 async fn http_1_and_http_2_are_told_apart_by_their_first_bytes() {
     let (address, _drain) = Gateway::start().await.without_backend();
     // A method that begins as the preface of HTTP/2 does, cut where the two still agree.
