@@ -1,5 +1,7 @@
 //! Requests for another protocol on the same connection: WebSockets, which pass byte by byte. Depends on [`crate::calls`].
 
+use std::io;
+
 use http_body_util::BodyExt as _;
 use hyper::{
     Request, Response, StatusCode,
@@ -8,7 +10,11 @@ use hyper::{
     upgrade::{self, OnUpgrade},
 };
 use hyper_util::rt::TokioIo;
-use tokio::{io::copy_bidirectional_with_sizes, sync::OwnedSemaphorePermit, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy, split},
+    sync::OwnedSemaphorePermit,
+    time::timeout,
+};
 
 use crate::{
     Body,
@@ -17,7 +23,7 @@ use crate::{
     heads::{remove_fields_of_one_connection, to_upstream},
     kind::Kind,
     reply,
-    settings::{ANSWER_WITHIN, SEND_BUFFER_BYTES},
+    settings::{ANSWER_WITHIN, REST_WITHIN},
 };
 
 /// Asks the backend for the other protocol, and joins the two connections if it agrees.
@@ -59,15 +65,30 @@ pub(crate) async fn open(
     Response::from_parts(parts, reply::empty())
 }
 
-/// Copies both ways until both have ended, one is lost, or the gateway ends.
+/// Copies both ways until one has ended and what was on its way in the other has had its time, one is lost, or the gateway
+/// ends.
 async fn join(caller: OnUpgrade, backend: OnUpgrade, drain: DrainWatch, _place: OwnedSemaphorePermit) {
     let (Ok(caller), Ok(backend)) = tokio::join!(caller, backend) else {
         return;
     };
-    let (mut caller, mut backend) = (TokioIo::new(caller), TokioIo::new(backend));
+    let (mut from_caller, mut to_caller) = split(TokioIo::new(caller));
+    let (mut from_backend, mut to_backend) = split(TokioIo::new(backend));
+    let (up, down) = (
+        pass(&mut from_caller, &mut to_backend),
+        pass(&mut from_backend, &mut to_caller),
+    );
+    tokio::pin!(up, down);
+    // How it ended is known to both ends; here there is nothing to do about it. An end that closed waits for nothing, and
+    // one that never closes, or is not there any more, would keep the place for ever.
     tokio::select! {
-        // How it ended is known to both ends; here there is nothing to do about it.
-        _ = copy_bidirectional_with_sizes(&mut caller, &mut backend, SEND_BUFFER_BYTES, SEND_BUFFER_BYTES) => {}
+        result = &mut up => if result.is_ok() { let _ = timeout(REST_WITHIN, down).await; },
+        result = &mut down => if result.is_ok() { let _ = timeout(REST_WITHIN, up).await; },
         () = drain.wait_for(Phase::Draining) => {}
     }
+}
+
+/// Copies one way, and ends it where it goes.
+async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
+    copy(&mut from, &mut to).await?;
+    to.shutdown().await
 }

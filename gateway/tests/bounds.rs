@@ -229,5 +229,30 @@ async fn a_connection_that_asks_nothing_holds_up_no_drain() {
     // It has been accepted once its first bytes were looked at and answered.
     stream.read_exact(&mut [0; 9]).await.expect("settings");
     gateway.drain.begin();
-    timeout(LONG / 2, gateway.served).await.expect("in time").expect("served");
+    timeout(LONG / 2, gateway.served)
+        .await
+        .expect("in time")
+        .expect("served");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_websocket_that_its_backend_closed_is_not_held_by_a_caller_that_does_not_close() {
+    let gateway = Gateway::start().await;
+    let mut caller = TcpStream::connect(gateway.address).await.expect("connected");
+    caller
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        .await
+        .expect("sent");
+    let mut backend = gateway.backend().await;
+    backend.head().await;
+    backend
+        .send("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nlast")
+        .await;
+    backend.stream.shutdown().await.expect("open");
+    let mut answer = Vec::new();
+    caller.read_to_end(&mut answer).await.expect("the end");
+    assert!(answer.ends_with(b"last"));
+    // The caller keeps its own half open; the backend sees the end of it all the same.
+    let ended = timeout(LONG, backend.stream.read(&mut [0; 1])).await;
+    assert!(ended.is_ok(), "it is held for ever");
 }
