@@ -187,7 +187,8 @@ export function streamSocket(flatHeaders, source, requests) {
       if (!open) return;
       if (frame === undefined) break;
       ours.send(frame);
-      while (open && ours.bufferedAmount > SOCKET_BUFFER_BYTES_MAX) {
+      // Of a stream that has failed only the status is left, and it closes the socket: nobody looks at that any more.
+      while (open && !source.isSpent() && ours.bufferedAmount > SOCKET_BUFFER_BYTES_MAX) {
         await new Promise((resolve) => setTimeout(resolve, SOCKET_LOOK_MS));
       }
     }

@@ -100,6 +100,13 @@ impl BodySource {
         })
     }
 
+    /// Whether the next chunk is the last, and can be had at once.
+    #[wasm_bindgen(js_name = isSpent)]
+    pub fn is_spent(&self) -> bool {
+        let running = self.session.borrow();
+        running.as_ref().is_some_and(|(session, _)| session.is_spent())
+    }
+
     /// The number of the status that the last chunk told.
     pub fn status(&self) -> u32 {
         self.status.get().number().into()

@@ -148,8 +148,9 @@ impl<P: Platform> Driver<P> {
         let now_ns = shared.platform.now_ns();
         if let Some(frame) = shared.session.pop_frame(now_ns) {
             shared.flush();
-            // A Ping that has left has to be waited for.
-            if shared.session.awaited_pong().is_some() || shared.session.is_finished() {
+            // A Ping that has left has to be waited for, and for the last frame nobody waits any more.
+            let is_last = shared.session.is_finished() || shared.is_over;
+            if shared.session.awaited_pong().is_some() || is_last {
                 shared.wake_task();
             }
             return Poll::Ready(Some(Ok(frame)));
@@ -162,6 +163,12 @@ impl<P: Platform> Driver<P> {
         }
         shared.client = Some(context.waker().clone());
         Poll::Pending
+    }
+
+    /// Whether nothing is left but what the stream ended with.
+    pub(super) fn is_spent(&self) -> bool {
+        let shared = self.shared.borrow();
+        shared.is_over && !shared.session.has_frame()
     }
 
     /// The Router instance, once Started is queued.
@@ -183,6 +190,7 @@ impl<P: Platform> Drop for Driver<P> {
         let (links, wakers) = {
             let mut shared = self.shared.borrow_mut();
             shared.is_over = true;
+            shared.session.forget_frames();
             let wakers = [shared.task.take(), shared.requests.take()];
             (std::mem::take(&mut shared.links), wakers)
         };
@@ -393,15 +401,28 @@ fn connect<P: Platform>(
     }
 }
 
-/// The task: until the client's half is dropped or the stream ends.
+/// Whether frames of a stream that is over wait for its client still, and may.
+fn lingers<P: Platform>(shared: &mut Shared<P>, timers: &mut Timers, context: &mut Context<'_>) -> bool {
+    while shared.session.has_frame() && timers.patience.as_mut().poll(context).is_ready() {
+        timers.patience = start_timer(&shared.platform, PATIENCE_MS);
+        // The client is told what the stream failed with, if it ever reads on.
+        let _given_up = shared.session.check_unread();
+    }
+    shared.session.has_frame()
+}
+
+/// The task: until the client's half is dropped, or the stream has ended and its frames are taken or given up.
 async fn run<P: Platform>(shared: Rc<RefCell<Shared<P>>>, mut timers: Timers) {
     let mut connecting = FuturesUnordered::new();
     poll_fn(|context| {
         let mut state = shared.borrow_mut();
-        if state.is_over {
-            return Poll::Ready(());
-        }
         state.task = Some(context.waker().clone());
+        if state.is_over {
+            return match lingers(&mut state, &mut timers, context) {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            };
+        }
         let outcome = connect(&mut state, &mut connecting, context)
             .and_then(|()| state.receive(context))
             .and_then(|may_have_more| timers.poll(&mut state, context).map(|()| may_have_more));
@@ -420,11 +441,11 @@ async fn run<P: Platform>(shared: Rc<RefCell<Shared<P>>>, mut timers: Timers) {
             Err(failure) => left = state.fail(failure),
         }
         state.wake();
-        let is_over = state.is_over;
+        let is_done = state.is_over && !lingers(&mut state, &mut timers, context);
         drop(state);
         // Closed with nothing borrowed: closing may call back.
         drop(left);
-        if is_over { Poll::Ready(()) } else { Poll::Pending }
+        if is_done { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }

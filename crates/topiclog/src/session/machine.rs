@@ -176,16 +176,13 @@ impl Session {
     /// # Errors
     /// The status the stream fails with.
     pub(super) fn receive_client(&mut self, message: Bytes, now_ns: u64) -> Result<(), Status> {
-        let length = message.len();
-        let request = decode_frame(message, &self.limits)
-            .map_err(|failure| Status::invalid_argument(failure.to_string()))?
-            .request
-            .ok_or_else(|| Status::invalid_argument("the frame holds no request"))?;
-        match request {
+        match request_of(message.clone(), &self.limits)? {
             Request::Update(_) | Request::Ping(_) if self.updates.is_ending => Ok(()),
             Request::Update(update) => {
                 take_token(&mut self.update_bucket, "Update", now_ns)?;
-                if !self.updates.push(Waiting::Update(update, length)) {
+                if self.updates.is_idle() {
+                    self.apply(&update)?;
+                } else if !self.updates.push(Waiting::Update(message)) {
                     return Err(Status::resource_exhausted("too many updates wait to be applied"));
                 }
                 self.advance()
@@ -296,11 +293,24 @@ impl Session {
         if overdue > 0 {
             return Err(Status::unavailable("a shard does not answer"));
         }
+        self.check_unread()
+    }
+
+    /// Called every [`PATIENCE_MS`], also when the stream has failed and its client has not taken what was queued before.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED when the client has taken no frame for as long as a Ping may go unanswered. Nothing waits then.
+    pub(super) fn check_unread(&mut self) -> Result<(), Status> {
         let has_frame = self.has_frame();
         if self.liveness.look(has_frame) > self.unread_looks_max {
             return Err(self.output.give_up());
         }
         Ok(())
+    }
+
+    /// Forgets the frames that wait: the client has gone.
+    pub(super) fn forget_frames(&mut self) {
+        self.output.clear();
     }
 
     /// Forgets everything but the frames that wait: the stream has failed, and its client may be slow to take them.
@@ -316,7 +326,11 @@ impl Session {
     fn advance(&mut self) -> Result<(), Status> {
         while let Some(waiting) = self.updates.pop() {
             match waiting {
-                Waiting::Update(update, _) => self.apply(&update)?,
+                Waiting::Update(frame) => {
+                    if let Request::Update(update) = request_of(frame, &self.limits)? {
+                        self.apply(&update)?;
+                    }
+                }
                 Waiting::End => self.updates.is_ended = true,
             }
         }
@@ -509,6 +523,14 @@ impl Session {
             .encode_to_vec(),
         ));
     }
+}
+
+/// What a frame of the client asks.
+fn request_of(frame: Bytes, limits: &Limits) -> Result<Request, Status> {
+    decode_frame(frame, limits)
+        .map_err(|failure| Status::invalid_argument(failure.to_string()))?
+        .request
+        .ok_or_else(|| Status::invalid_argument("the frame holds no request"))
 }
 
 fn take_token(bucket: &mut Bucket, kind: &str, now_ns: u64) -> Result<(), Status> {

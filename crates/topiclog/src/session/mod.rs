@@ -61,6 +61,15 @@ impl<P: Platform> StreamSession<P> {
         self.router_instance.as_deref()
     }
 
+    /// Whether nothing is left but the status the stream ends with, so that [`StreamSession::next`] need not wait for room.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        match &self.source {
+            Source::Shards(driver) => driver.is_spent(),
+            Source::Frames(_) => false,
+        }
+    }
+
     /// The next encoded response message, then the status the stream ends with, then `None`. May be dropped and called
     /// again without losing a frame.
     pub async fn next(&mut self) -> Option<Result<Vec<u8>, Status>> {

@@ -121,10 +121,15 @@ impl Output {
         Ok(())
     }
 
-    /// Forgets what waits: nobody reads it.
-    pub(super) fn give_up(&mut self) -> Status {
+    /// Forgets what waits.
+    pub(super) fn clear(&mut self) {
         self.items.clear();
         self.bytes = 0;
+    }
+
+    /// Forgets what waits: nobody reads it.
+    pub(super) fn give_up(&mut self) -> Status {
+        self.clear();
         Status::resource_exhausted("the client does not read what is delivered")
     }
 

@@ -2,21 +2,22 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use conclave_proto::xmtp::backend::v1::subscribe_request::Update;
+use bytes::Bytes;
 
 use super::registrations::RegistrationId;
 
 /// Bytes of updates that may wait for earlier ones before the transport is asked to read no further.
 pub(super) const WAITING_BYTES_LOW: usize = 1 << 20;
 
-/// The most bytes of updates that wait for earlier ones, unless a single one is longer. Decoded they are some times that.
+/// The most bytes of updates that wait for earlier ones, unless a single one is longer. They wait as they came: decoded, an
+/// update of topics without a name is thirty times as long.
 pub(super) const WAITING_BYTES_MAX: usize = 8 << 20;
 
 /// Something that waits for the updates before it.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    /// An update, and its length in bytes.
-    Update(Update, usize),
+    /// The frame of an update, which was decoded once and is in order as far as that tells.
+    Update(Bytes),
     /// The client sends nothing more.
     End,
 }
@@ -75,6 +76,11 @@ impl Updates {
         Some(next)
     }
 
+    /// Whether an update that comes now can be taken up at once.
+    pub(super) fn is_idle(&self) -> bool {
+        self.applying.is_none() && self.waiting.is_empty()
+    }
+
     /// Whether the transport should go on reading.
     pub(super) fn has_room(&self) -> bool {
         self.waiting_bytes < WAITING_BYTES_LOW
@@ -84,7 +90,7 @@ impl Updates {
 impl Waiting {
     fn length(&self) -> usize {
         match self {
-            Self::Update(_, length) => *length,
+            Self::Update(frame) => frame.len(),
             Self::End => 0,
         }
     }

@@ -365,3 +365,24 @@ fn a_topic_added_beside_one_with_a_long_history_does_not_wait_for_it() {
         assert!(frames.len() - shown > 5, "and most of it comes later");
     }
 }
+
+// API-281
+#[test]
+fn what_a_failed_stream_left_for_a_client_that_never_reads_is_not_kept() {
+    for shards in [1, 4] {
+        let world = World::new(shards);
+        let mut stream = world.duplex();
+        stream.frames(&world);
+        stream.update(1, vec![query_of(&group_topic(&group(1)), 0)], &[]);
+        world.settle();
+        stream.update(1, vec![], &[]);
+        world.settle();
+        assert!(!stream.stream.is_spent(), "an acknowledgement waits");
+        // As long as a Ping may go unanswered, and a few looks.
+        world.advance_ms(90_000 + 4 * 15_000);
+        assert!(stream.stream.is_spent());
+        let (frames, ended) = stream.frames(&world);
+        let code = ended.and_then(Result::err).map(|status| status.code);
+        assert_eq!((frames.len(), code), (0, Some(Code::InvalidArgument)));
+    }
+}
