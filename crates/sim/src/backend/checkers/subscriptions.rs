@@ -267,8 +267,7 @@ impl<'a> Replay<'a> {
             Code::InvalidArgument => subscription.breaks_rules,
             // A Pong did not come, or a shard that is asked for heads waited for the Sequencer too long.
             Code::DeadlineExceeded => {
-                !self.pending.is_empty()
-                    || !subscription.manner.answers_pings && self.unanswered.is_some()
+                !self.pending.is_empty() || !subscription.manner.answers_pings && self.unanswered.is_some()
             }
             Code::ResourceExhausted => self.is_output_short,
             _ => false,
