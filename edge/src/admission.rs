@@ -13,13 +13,13 @@ use conclave_credentials::{
 };
 use conclave_grpc_web::Status;
 use conclave_proto::xmtp::backend::v1::auth_configuration::SigningKey;
-use js_sys::{Date, Uint8Array};
+use js_sys::Uint8Array;
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
 use crate::{
     recording,
-    runtime::{self, Headers, InvocationContext, log_error},
+    runtime::{self, Headers, InvocationContext, log_error, now_ms},
     timer,
 };
 
@@ -160,15 +160,6 @@ thread_local! {
 
 fn with_source<T>(timing: Timing, ask: impl FnOnce(&mut KeySource) -> T) -> T {
     SOURCE.with_borrow_mut(|source| ask(source.get_or_insert_with(|| KeySource::new(timing))))
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "milliseconds since 1970, whole"
-)]
-fn now_ms() -> u64 {
-    Date::now() as u64
 }
 
 /// The keys that sign tokens. `None` when there are none, and after `wait_ms`; a fetch goes on then.

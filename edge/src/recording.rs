@@ -14,9 +14,8 @@ use conclave_telemetry::{
     Completion, Counters, Route, TraceId,
     completion::{RequestIdentity, rejection_line},
 };
-use js_sys::Date;
 
-use crate::runtime::{self, Headers, log_line};
+use crate::runtime::{self, Headers, log_line, now_ms};
 
 thread_local! {
     static COUNTERS: RefCell<Counters> = RefCell::default();
@@ -38,15 +37,6 @@ pub(crate) fn counting_since_seconds() -> u64 {
     let since = COUNTING_SINCE_SECONDS.get().unwrap_or_else(|| now_ms() / 1_000);
     COUNTING_SINCE_SECONDS.set(Some(since));
     since
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "milliseconds since 1970, whole"
-)]
-fn now_ms() -> u64 {
-    Date::now() as u64
 }
 
 /// How many bytes of a request's body were read.

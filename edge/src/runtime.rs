@@ -247,14 +247,19 @@ extern "C" {
 
 const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 
-/// The time in nanoseconds since the Unix epoch, whole milliseconds.
+/// The time in milliseconds since the Unix epoch.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "milliseconds since 1970, whole"
 )]
+pub(crate) fn now_ms() -> u64 {
+    js_sys::Date::now() as u64
+}
+
+/// The time in nanoseconds since the Unix epoch, whole milliseconds.
 pub(crate) fn now_ns() -> u64 {
-    js_sys::Date::now() as u64 * NANOSECONDS_PER_MILLISECOND
+    now_ms() * NANOSECONDS_PER_MILLISECOND
 }
 
 /// The words of a JavaScript error.
