@@ -82,7 +82,7 @@ impl Calls {
         to_upstream(&mut parts, kind, self.settings.upstream.authority());
         let request = Request::from_parts(parts, body.boxed_unsync());
 
-        let begin_by = deadline.unwrap_or_else(|| Instant::now() + ANSWER_WITHIN);
+        let begin_by = begin_by(Instant::now(), deadline);
         let failed = tokio::select! {
             answer = self.backend.send(request) => match answer {
                 Ok(answer) => {
@@ -173,6 +173,12 @@ pub(crate) fn unreachable_status(error: &hyper_util::client::legacy::Error) -> S
     })
 }
 
+/// When the backend must have begun its answer. A caller may ask for less time than every call has, not for more.
+fn begin_by(now: Instant, deadline: Option<Instant>) -> Instant {
+    let longest = now + ANSWER_WITHIN;
+    deadline.map_or(longest, |deadline| deadline.min(longest))
+}
+
 #[cfg(test)]
 mod tests {
     use hyper::header::HeaderValue;
@@ -234,5 +240,13 @@ mod tests {
         assert_eq!(deadline_of(Kind::Native, &headers), None);
         headers.insert("grpc-timeout", HeaderValue::from_static("99999999H"));
         assert!(deadline_of(Kind::Native, &headers).is_some());
+    }
+
+    #[test]
+    fn a_long_deadline_gives_the_backend_no_more_time_to_begin() {
+        let now = Instant::now();
+        assert_eq!(begin_by(now, None), now + ANSWER_WITHIN);
+        assert_eq!(begin_by(now, Some(now + ANSWER_WITHIN * 2)), now + ANSWER_WITHIN);
+        assert_eq!(begin_by(now, Some(now + DEADLINE_GRACE)), now + DEADLINE_GRACE);
     }
 }

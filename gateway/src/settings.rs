@@ -37,7 +37,7 @@ pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) const KEEP_IDLE: Duration = Duration::from_secs(3);
 /// Idle connections to the backend that are kept.
 pub(crate) const MAX_IDLE: usize = 256;
-/// How long the backend may take to begin its answer to a call without a deadline.
+/// How long the backend may take to begin its answer, whatever the caller's deadline.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(300);
 /// What the backend is given beyond a caller's deadline, so that it says itself that the deadline passed.
 pub(crate) const DEADLINE_GRACE: Duration = Duration::from_millis(500);
