@@ -1,8 +1,12 @@
 //! The npm package: the browser library as wasm with its glue, the TypeScript surface compiled beside it, packed.
 //!
-//! `target/client` is the package as it is packed, `target/npm/*.tgz` what `npm install` takes.
+//! `target/client-package` is the package as it is packed, `target/npm/*.tgz` what `npm install` takes.
 
-use std::{fs, path::Path};
+use std::{
+    ffi::{OsStr, OsString},
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 
@@ -14,8 +18,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The package's folder below the target folder.
-pub(crate) const PACKAGE_FOLDER: &str = "client";
+/// The package's folder below the target folder. Not `client`: cargo keeps what it builds for the host under the name of
+/// the profile, and that must not be emptied.
+pub(crate) const PACKAGE_FOLDER: &str = "client-package";
 
 /// Where packed packages go, below the target folder.
 const PACKED_FOLDER: &str = "npm";
@@ -23,17 +28,27 @@ const PACKED_FOLDER: &str = "npm";
 /// The glue's name: `NAME.js` and `NAME_bg.wasm`. The TypeScript sources import it by that name.
 const GLUE: &str = "conclave_web_client";
 
-/// Everything the package is made from.
-const INPUTS: &[&str] = &[
-    "Cargo.toml",
-    "Cargo.lock",
-    "package-lock.json",
-    "proto",
-    "crates",
-    "web-client",
-    "LICENSE",
+/// Where the optimised module and its glue are kept, below the target folder: they take minutes to make, so that a
+/// change of the TypeScript must not make them again.
+const MODULE_FOLDER: &str = "client-module";
+
+/// What the module and its glue are made from, beside what cargo compiled.
+const MODULE_INPUTS: &[&str] = &[
+    "node_modules/binaryen/package.json",
     "xtask/src/client_build.rs",
     "xtask/src/build/wasm.rs",
+];
+
+/// What the package is made from, the module's stamp among it.
+const PACKAGE_INPUTS: &[&str] = &[
+    "target/stamps/client-module",
+    "package-lock.json",
+    "web-client/ts",
+    "web-client/tsconfig.json",
+    "web-client/package.json",
+    "web-client/README.md",
+    "LICENSE",
+    "xtask/src/client_build.rs",
 ];
 
 /// Builds the package, or leaves it as it is if nothing it is made from changed.
@@ -44,12 +59,8 @@ const INPUTS: &[&str] = &[
 pub(crate) fn client(workspace: &Workspace, tools: &Tools, debug: bool) -> anyhow::Result<()> {
     let package = workspace.target().join(PACKAGE_FOLDER);
     let packed = workspace.target().join(PACKED_FOLDER);
-    let stamp = Stamp::new(
-        workspace,
-        "client",
-        INPUTS,
-        &[if debug { "debug" } else { "release" }],
-    )?;
+    let module = module(workspace, debug)?;
+    let stamp = Stamp::new(workspace, "client", PACKAGE_INPUTS, &[kind(debug)])?;
     if stamp.holds(&[&package, &packed]) {
         return Ok(());
     }
@@ -57,7 +68,10 @@ pub(crate) fn client(workspace: &Workspace, tools: &Tools, debug: bool) -> anyho
     let dist = package.join("dist");
     empty(&package)?;
     fs::create_dir_all(&dist)?;
-    wasm(workspace, &dist, debug)?;
+    for name in module_files() {
+        fs::copy(module.join(&name), dist.join(&name))
+            .with_context(|| format!("copying the client's {name}"))?;
+    }
 
     progress::step("compiling the client's TypeScript");
     children::run(
@@ -106,17 +120,11 @@ pub(crate) fn client(workspace: &Workspace, tools: &Tools, debug: bool) -> anyho
     stamp.keep()
 }
 
-/// Writes every script in `folder` as short as it goes, each still a module of its own: what imports the package bundles it.
+/// Writes every script below `folder` as short as it goes, each still a module of its own: what imports the package
+/// bundles it.
 fn minify(workspace: &Workspace, folder: &Path) -> anyhow::Result<()> {
-    let mut outdir = std::ffi::OsString::from("--outdir=");
-    outdir.push(folder);
     let mut arguments = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "js") {
-            arguments.push(path.into_os_string());
-        }
-    }
+    scripts(folder, &mut arguments).with_context(|| format!("reading {}", folder.display()))?;
     arguments.extend(
         [
             "--minify",
@@ -127,13 +135,40 @@ fn minify(workspace: &Workspace, folder: &Path) -> anyhow::Result<()> {
         ]
         .map(Into::into),
     );
-    arguments.push(outdir);
-    let arguments: Vec<&std::ffi::OsStr> = arguments.iter().map(std::ffi::OsString::as_os_str).collect();
+    for name in ["--outdir=", "--outbase="] {
+        let mut argument = OsString::from(name);
+        argument.push(folder);
+        arguments.push(argument);
+    }
+    let arguments: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
     build::npm_tool(workspace.root(), "esbuild", &arguments)
 }
 
-/// Compiles the library and writes its glue and its module into `dist`.
-fn wasm(workspace: &Workspace, dist: &Path, debug: bool) -> anyhow::Result<()> {
+/// The scripts in `folder` and in its folders.
+fn scripts(folder: &Path, found: &mut Vec<OsString>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            scripts(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "js") {
+            found.push(path.into_os_string());
+        }
+    }
+    Ok(())
+}
+
+fn kind(debug: bool) -> &'static str {
+    if debug { "debug" } else { "release" }
+}
+
+/// The glue and the module.
+fn module_files() -> [String; 2] {
+    [format!("{GLUE}.js"), format!("{GLUE}_bg.wasm")]
+}
+
+/// Compiles the library, and makes its glue and its optimised module if what cargo compiled is not what they were made
+/// from. Returns the folder that holds both.
+fn module(workspace: &Workspace, debug: bool) -> anyhow::Result<PathBuf> {
     let compiled = WasmCrate {
         package: "conclave-web-client",
         features: &[],
@@ -141,22 +176,30 @@ fn wasm(workspace: &Workspace, dist: &Path, debug: bool) -> anyhow::Result<()> {
         debug,
     }
     .compile(workspace.root())?;
-    let glue = workspace.target().join("client-parts");
-    empty(&glue)?;
+    let folder = workspace.target().join(MODULE_FOLDER);
+    let [script, module] = module_files().map(|name| folder.join(name));
+    let compiled_name = compiled.to_string_lossy();
+    let inputs: Vec<&str> = MODULE_INPUTS.iter().copied().chain([&*compiled_name]).collect();
+    let stamp = Stamp::new(workspace, "client-module", &inputs, &[kind(debug)])?;
+    if stamp.holds(&[&script, &module]) {
+        return Ok(folder);
+    }
+    stamp.forget()?;
+    empty(&folder)?;
     wasm_bindgen_cli_support::Bindgen::new()
         .input_path(&compiled)
         .out_name(GLUE)
         .web(true)?
         .typescript(false)
-        .generate(&glue)
+        .generate(&folder)
         .context("the client's glue cannot be written")?;
-    let (script, module) = (format!("{GLUE}.js"), format!("{GLUE}_bg.wasm"));
-    fs::copy(glue.join(&script), dist.join(&script)).context("copying the client's glue")?;
-    if debug {
-        fs::copy(glue.join(&module), dist.join(&module)).context("copying the client's module")?;
-        return Ok(());
+    if !debug {
+        let plain = folder.join("plain.wasm");
+        fs::rename(&module, &plain).context("setting the client's module aside")?;
+        build::optimise(workspace.root(), &plain, &module)?;
     }
-    build::optimise(workspace.root(), &glue.join(&module), &dist.join(&module))
+    stamp.keep()?;
+    Ok(folder)
 }
 
 /// Makes `folder` an empty one.
