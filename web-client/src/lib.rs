@@ -22,5 +22,5 @@ mod short_map;
 mod store;
 mod transport;
 
-pub use exports::{Core, Subscription, open};
+pub use exports::{Core, open};
 pub use observer::Observer;

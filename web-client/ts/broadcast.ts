@@ -1,14 +1,10 @@
 /**
- * Hands each published value to every reader that is iterating. A reader that falls more than {@link BACKLOG_MAX} values
+ * The readers that iterate over what happens, until all of it ends. A reader that falls more than {@link BACKLOG_MAX} values
  * behind loses its oldest ones: what travels here are complete pictures, so the newest is enough.
  */
 export class Broadcast<T> {
   readonly #readers = new Set<Reader<T>>();
   #ended = false;
-
-  publish(value: T): void {
-    for (const reader of this.#readers) reader.push(value);
-  }
 
   /** Ends every reader once it has read what it has. */
   end(): void {
@@ -17,13 +13,17 @@ export class Broadcast<T> {
     this.#readers.clear();
   }
 
-  /** A reader of what is published from now on, after `first`. */
-  subscribe(first: readonly T[], signal: AbortSignal | undefined): AsyncIterableIterator<T, undefined> {
-    const reader = new Reader<T>(() => this.#readers.delete(reader));
-    for (const value of first) reader.push(value);
+  /** A reader of what `attach` gives to its argument, until the reader returns; `attach` says how to stop. */
+  subscribe(signal: AbortSignal | undefined, attach: (push: (value: T) => void) => () => void): AsyncIterableIterator<T, undefined> {
+    let detach = (): void => undefined;
+    const reader = new Reader<T>(() => {
+      detach();
+      this.#readers.delete(reader);
+    });
     if (this.#ended || signal?.aborted === true) reader.end();
     else {
       this.#readers.add(reader);
+      detach = attach((value) => reader.push(value));
       signal?.addEventListener("abort", () => void reader.return(), { once: true });
     }
     return reader;

@@ -34,25 +34,12 @@ export class Core {
   private constructor();
   /** The local agent's id. */
   agent_id(): string;
-  /** Resolves with the post id when the post is certified. `content` is JSON. */
-  send(to: string, content: string, signal: AbortSignal | undefined): Promise<string>;
-  /** Takes the one subscription. */
-  subscribe(): Subscription;
-  acknowledge(token: string): Promise<void>;
-  /** The certified posts at an address as JSON. */
-  history(address: string): Promise<string>;
-  /** A `Verification` as JSON. */
-  verify(address: string, position: number): Promise<string>;
-  conversations(): Promise<string>;
+  /**
+   * Carries out an operation by its name. `argumentsJson` is an object; the answer is JSON, or empty where there is
+   * nothing to say. The signal is asked before a send is recorded.
+   */
+  request(operation: string, argumentsJson: string, signal: AbortSignal | undefined): Promise<string>;
   /** The latest progress of every post that is not certified yet, as JSON. */
   open_posts(): string;
   close(): Promise<void>;
-}
-
-/** The subscription to deliveries. */
-export class Subscription {
-  private constructor();
-  /** The next delivery `{ token, message }` as JSON; `undefined` after `cancel` or when the endpoint was closed. */
-  next(): Promise<string | undefined>;
-  cancel(): void;
 }

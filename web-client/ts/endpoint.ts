@@ -1,15 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { abortable } from "./abort.js";
 import { Broadcast } from "./broadcast.js";
-import type { Core } from "./conclave_web_client.js";
 import { loadCore } from "./core.js";
 import { type ConclaveError, fromCore, HistoryError, OpenError, SendError } from "./errors.js";
 import { Messages } from "./messages.js";
+import { LocalSeat, News, type Seat } from "./seat.js";
 import type {
   Address,
   AgentAddress,
   Content,
-  ConnectionProgress,
   Conversation,
   Delivery,
   HistoryEntry,
@@ -44,23 +43,15 @@ export class Endpoint {
    */
   readonly closed: Promise<ConclaveError | undefined>;
 
-  readonly #core: Core;
-  readonly #progress: Broadcast<Progress>;
-  readonly #connection: () => ConnectionProgress;
+  readonly #seat: Seat;
+  readonly #progress = new Broadcast<Progress>();
 
-  private constructor(
-    name: string,
-    core: Core,
-    progress: Broadcast<Progress>,
-    connection: () => ConnectionProgress,
-    closed: Promise<ConclaveError | undefined>,
-  ) {
+  private constructor(name: string, seat: Seat) {
     this.name = name;
     this.address = `agent:${name}`;
-    this.closed = closed;
-    this.#core = core;
-    this.#progress = progress;
-    this.#connection = connection;
+    this.closed = seat.closed;
+    this.#seat = seat;
+    void seat.closed.then(() => this.#progress.end());
   }
 
   /**
@@ -83,31 +74,14 @@ export class Endpoint {
     signal?.throwIfAborted();
     const module = await abortable(loadCore(wasm), signal);
 
-    const progress = new Broadcast<Progress>();
-    let connection: ConnectionProgress = { kind: "connection", state: "connecting" };
-    let settleClosed: (failure: ConclaveError | undefined) => void = () => undefined;
-    const closed = new Promise<ConclaveError | undefined>((resolve) => {
-      settleClosed = resolve;
-    });
-    const observer = {
-      progress: (json: string) => {
-        const event = JSON.parse(json) as Progress;
-        if (event.kind === "connection") connection = event;
-        progress.publish(event);
-      },
-      closed: (failure: unknown) => {
-        progress.end();
-        settleClosed(failure === undefined ? undefined : (fromCore(failure) as ConclaveError));
-      },
-    };
-    let core: Core;
+    const news = new News();
     try {
       // Not raced against the signal: the module itself stops, and has let go of the store when this rejects.
-      core = await module.open(url, name, registryKey, admissionToken, storageName, signal, observer);
+      const core = await module.open(url, name, registryKey, admissionToken, storageName, signal, news.observer);
+      return new Endpoint(name, new LocalSeat(core, news));
     } catch (thrown) {
       throw fromCore(thrown);
     }
-    return new Endpoint(name, core, progress, () => connection, closed);
   }
 
   /**
@@ -122,11 +96,7 @@ export class Endpoint {
     signal?.throwIfAborted();
     if (!isText(to)) throw new SendError("invalid-address", "an address is a string");
     const parts: Content = typeof content === "string" ? [{ type: "text", text: content }] : content;
-    try {
-      return { postId: await abortable(this.#core.send(to, encodeContent(parts), signal), signal) };
-    } catch (thrown) {
-      throw fromCore(thrown);
-    }
+    return JSON.parse(await this.#seat.request("send", JSON.stringify({ to, content: encodeContent(parts) }), signal)) as SentPost;
   }
 
   /**
@@ -137,7 +107,7 @@ export class Endpoint {
    * Iterating throws {@link ListenError}.
    */
   messages(options: { readonly signal?: AbortSignal } = {}): AsyncIterableIterator<Delivery, undefined> {
-    return new Messages(this.#core, options.signal);
+    return new Messages(this.#seat, options.signal);
   }
 
   /**
@@ -146,23 +116,14 @@ export class Endpoint {
    * @throws {@link HistoryError}
    */
   async history(address: Address): Promise<readonly HistoryEntry[]> {
-    const core = this.#core;
+    const seat = this.#seat;
     if (!isText(address)) throw new HistoryError("invalid-address", "an address is a string");
-    try {
-      const entries = JSON.parse(await core.history(address)) as Omit<HistoryEntry, "verify">[];
-      return entries.map((entry) => ({
-        ...entry,
-        verify: async () => {
-          try {
-            return JSON.parse(await core.verify(address, entry.position)) as Verification;
-          } catch (thrown) {
-            throw fromCore(thrown);
-          }
-        },
-      }));
-    } catch (thrown) {
-      throw fromCore(thrown);
-    }
+    const entries = JSON.parse(await seat.request("history", JSON.stringify({ address }))) as Omit<HistoryEntry, "verify">[];
+    return entries.map((entry) => ({
+      ...entry,
+      verify: async () =>
+        JSON.parse(await seat.request("verify", JSON.stringify({ address, position: entry.position }))) as Verification,
+    }));
   }
 
   /**
@@ -171,11 +132,7 @@ export class Endpoint {
    * @throws {@link HistoryError}
    */
   async conversations(): Promise<readonly Conversation[]> {
-    try {
-      return JSON.parse(await this.#core.conversations()) as Conversation[];
-    } catch (thrown) {
-      throw fromCore(thrown);
-    }
+    return JSON.parse(await this.#seat.request("conversations", "{}")) as Conversation[];
   }
 
   /**
@@ -183,17 +140,19 @@ export class Endpoint {
    * state and every post that is not certified yet. Any number of readers.
    */
   progress(options: { readonly signal?: AbortSignal } = {}): AsyncIterableIterator<Progress, undefined> {
-    return this.#progress.subscribe([this.#connection(), ...this.pending()], options.signal);
+    return this.#progress.subscribe(options.signal, (push) =>
+      this.#seat.watch((events) => (JSON.parse(events) as Progress[]).forEach(push)),
+    );
   }
 
   /** The posts that are not certified yet, of this agent and of others, as they stand now. */
-  pending(): readonly PostProgress[] {
-    return JSON.parse(this.#core.open_posts()) as PostProgress[];
+  async pending(): Promise<readonly PostProgress[]> {
+    return JSON.parse(await this.#seat.request("openPosts", "{}")) as PostProgress[];
   }
 
   /** Ends the connection and lets go of the store. What is recorded stays; it goes on when the agent is opened again. */
   async close(): Promise<void> {
-    await this.#core.close();
+    await this.#seat.close();
   }
 
   /** Closes the endpoint at the end of an `await using` block. */

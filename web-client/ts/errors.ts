@@ -72,7 +72,9 @@ export type OpenErrorCode =
   /** The deployment answered with something that is not an answer. */
   | "decode-failed"
   /** The wasm module can not be loaded. */
-  | "module-unavailable";
+  | "module-unavailable"
+  /** The tab that owns the store runs another release of this package; reload the tabs of the older one. */
+  | "incompatible-owner";
 
 /** What is wrong with the store. */
 export type StoreErrorCode =

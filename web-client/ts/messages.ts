@@ -1,15 +1,15 @@
-import type { Core, Subscription } from "./conclave_web_client.js";
-import { fromCore } from "./errors.js";
+import type { Seat, Subscription } from "./seat.js";
 import type { Delivery, Message } from "./types.js";
 
 /** Iterates deliveries: the backlog in the order it was certified here, then live ones, without gap or repetition. */
 export class Messages implements AsyncIterableIterator<Delivery, undefined> {
-  readonly #core: Core;
+  readonly #seat: Seat;
+  #taken: Promise<Subscription> | undefined;
   #subscription: Subscription | undefined;
   #ended = false;
 
-  constructor(core: Core, signal: AbortSignal | undefined) {
-    this.#core = core;
+  constructor(seat: Seat, signal: AbortSignal | undefined) {
+    this.#seat = seat;
     if (signal?.aborted === true) this.#ended = true;
     else signal?.addEventListener("abort", () => void this.return(), { once: true });
   }
@@ -18,7 +18,10 @@ export class Messages implements AsyncIterableIterator<Delivery, undefined> {
     if (this.#ended) return { done: true, value: undefined };
     try {
       // The subscription is taken at the first read, so that an iterator nobody reads does not hold it.
-      this.#subscription ??= this.#core.subscribe();
+      this.#taken ??= this.#seat.subscribe();
+      this.#subscription = await this.#taken;
+      // It may have been given back before it was there.
+      if (this.#ended) await this.#subscription.cancel();
       const json = await this.#subscription.next();
       if (json === undefined) {
         this.#ended = true;
@@ -27,14 +30,14 @@ export class Messages implements AsyncIterableIterator<Delivery, undefined> {
       return { done: false, value: this.#delivery(json) };
     } catch (thrown) {
       this.#ended = true;
-      throw fromCore(thrown);
+      throw thrown;
     }
   }
 
-  return(): Promise<IteratorResult<Delivery, undefined>> {
+  async return(): Promise<IteratorResult<Delivery, undefined>> {
     this.#ended = true;
-    this.#subscription?.cancel();
-    return Promise.resolve({ done: true, value: undefined });
+    await this.#subscription?.cancel();
+    return { done: true, value: undefined };
   }
 
   [Symbol.asyncIterator](): this {
@@ -43,16 +46,9 @@ export class Messages implements AsyncIterableIterator<Delivery, undefined> {
 
   #delivery(json: string): Delivery {
     const { token, message } = JSON.parse(json) as { token: string; message: Message };
-    const core = this.#core;
     return {
       message,
-      acknowledge: async () => {
-        try {
-          await core.acknowledge(token);
-        } catch (thrown) {
-          throw fromCore(thrown);
-        }
-      },
+      acknowledge: async () => void (await this.#seat.request("acknowledge", JSON.stringify({ token }))),
     };
   }
 }

@@ -135,7 +135,7 @@ export class Room {
   /** Posts that were under way before the conversation was shown. */
   async #showOpenPosts(view: ConversationView): Promise<void> {
     await view.refresh();
-    for (const post of this.#endpoint.pending()) {
+    for (const post of await this.#endpoint.pending()) {
       if (post.address === view.address) view.advance(post);
     }
   }

@@ -16,7 +16,7 @@ pub(crate) struct AlreadyListening;
 
 /// Names one subscription among those there have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SubscriptionId(u64);
+pub(crate) struct SubscriptionId(pub(crate) u64);
 
 /// Unacknowledged deliveries and their reader.
 #[derive(Debug, Default)]

@@ -94,7 +94,7 @@ impl Handle {
         &self,
         to: &str,
         content: &str,
-        is_cancelled: impl Fn() -> bool,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<String, Failure> {
         let destination =
             Destination::parse(to, self.card.agent_name()).map_err(|error| address_failure(&error))?;

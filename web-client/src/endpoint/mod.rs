@@ -20,8 +20,9 @@ mod owner_reads;
 mod pending;
 mod progress;
 mod registry;
+mod requests;
 mod views;
 
-pub(crate) use deliveries::SubscriptionId;
 pub(crate) use handle::Handle;
 pub(crate) use opening::{OpenOptions, open};
+pub(crate) use requests::{Arguments, carry_out};
