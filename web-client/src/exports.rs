@@ -13,6 +13,7 @@ use crate::endpoint::{self, Arguments, Handle, OpenOptions};
 use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::platform::abort::Aborted;
+use crate::transport::Transport;
 
 /// An open endpoint.
 #[wasm_bindgen]
@@ -26,6 +27,7 @@ pub struct Core(Rc<Handle>);
 )]
 pub async fn open(
     url: String,
+    transport: Transport,
     name: String,
     registry_key: Option<String>,
     admission_token: Option<String>,
@@ -35,6 +37,7 @@ pub async fn open(
 ) -> Result<Core, JsValue> {
     let options = OpenOptions {
         url,
+        transport,
         name,
         registry_key,
         admission_token,

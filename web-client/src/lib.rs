@@ -5,7 +5,7 @@
 //! | `exports` | what JavaScript calls; `ts/` makes the package's surface of it |
 //! | `endpoint` | the loop between the engine, the store and the deployment |
 //! | `store` | one IndexedDB database per agent |
-//! | `transport` | gRPC-Web over `fetch`: calls, the feed, publishing |
+//! | `transport` | typed calls, the feed, publishing |
 //! | `failure` | typed failures on their way to JavaScript |
 //! | `observer` | what JavaScript hears without asking |
 //! | `short_map` | a map of a few entries, small to download |
@@ -24,3 +24,4 @@ mod transport;
 
 pub use exports::{Core, open};
 pub use observer::Observer;
+pub use transport::Transport;

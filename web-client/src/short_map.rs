@@ -54,6 +54,11 @@ impl<K: PartialEq, V> ShortMap<K, V> {
         self.0.iter()
     }
 
+    /// Every entry, its value to be changed.
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.0.iter_mut().map(|(key, value)| (&*key, value))
+    }
+
     /// Every value, to be changed.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.0.iter_mut().map(|(_, value)| value)

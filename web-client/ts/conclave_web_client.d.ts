@@ -4,6 +4,7 @@
  * Structured values cross as JSON text: one string each way is cheaper than a crossing per field. Failures are thrown
  * as plain objects that `fromCore` turns into typed errors.
  */
+import type { CoreTransport } from "./transport/core_transport.js";
 
 /** Loads the module. Without an argument it is fetched from beside this file. */
 export default function init(options?: {
@@ -21,6 +22,7 @@ export interface Observer {
 /** Opens the store, registers the agent where that is due, verifies what is stored and starts. */
 export function open(
   url: string,
+  transport: CoreTransport,
   name: string,
   registry_key: string | undefined,
   admission_token: string | undefined,

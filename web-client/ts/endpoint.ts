@@ -5,6 +5,10 @@ import { loadCore } from "./core.js";
 import { type ConclaveError, fromCore, HistoryError, OpenError, SendError } from "./errors.js";
 import { Messages } from "./messages.js";
 import { LocalSeat, News, type Seat } from "./seat.js";
+import { baseAddress } from "./transport/address.js";
+import { Connection, CONNECTION } from "./transport/connection.js";
+import { CoreTransport } from "./transport/core_transport.js";
+import { type Statistics, summary } from "./transport/statistics.js";
 import type {
   Address,
   AgentAddress,
@@ -64,7 +68,7 @@ export class Endpoint {
   static async open(options: OpenOptions): Promise<Endpoint> {
     if (typeof options !== "object" || options === null) throw new OpenError("invalid-options", "there are no options");
     const { name, admissionToken, storageName, signal, wasm } = options;
-    const url = deployment(options.url);
+    const connection = connectionOf(options);
     const registryKey = encodeRegistryKey(options.registryKey);
     for (const [option, value] of Object.entries({ name, admissionToken, storageName })) {
       if (typeof value !== "string" && (value !== undefined || option === "name")) {
@@ -77,8 +81,10 @@ export class Endpoint {
     const news = new News();
     try {
       // Not raced against the signal: the module itself stops, and has let go of the store when this rejects.
-      const core = await module.open(url, name, registryKey, admissionToken, storageName, signal, news.observer);
-      return new Endpoint(name, new LocalSeat(core, news));
+      const transport = new CoreTransport(connection);
+      const { url } = connection;
+      const core = await module.open(url, transport, name, registryKey, admissionToken, storageName, signal, news.observer);
+      return new Endpoint(name, new LocalSeat(core, news, connection));
     } catch (thrown) {
       throw fromCore(thrown);
     }
@@ -150,6 +156,24 @@ export class Endpoint {
     return JSON.parse(await this.#seat.request("openPosts", "{}")) as PostProgress[];
   }
 
+  /**
+   * How often each RPC of the backend was called over this endpoint's connection, by everyone who shares it: other tabs of the
+   * agent, and the `Backend` it was opened with.
+   */
+  async statistics(): Promise<Statistics> {
+    return JSON.parse(await this.#seat.request("statistics", "{}")) as Statistics;
+  }
+
+  /** The {@link statistics} as text, for people. Its format may change. */
+  async statisticsSummary(): Promise<string> {
+    return summary(await this.statistics());
+  }
+
+  /** Sets every count of the {@link statistics} to 0, for everyone who shares the connection. */
+  async clearStatistics(): Promise<void> {
+    await this.#seat.request("clearStatistics", "{}");
+  }
+
   /** Ends the connection and lets go of the store. What is recorded stays; it goes on when the agent is opened again. */
   async close(): Promise<void> {
     await this.#seat.close();
@@ -166,18 +190,23 @@ function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
-/** The deployment's base address, without a trailing slash. */
-function deployment(url: string | URL): string {
-  let parsed: URL;
+/** The connection of the backend that is shared, or one of its own. */
+function connectionOf({ url, backend, credential }: OpenOptions): Connection {
+  if (credential !== undefined && typeof credential !== "string" && typeof credential !== "function") {
+    throw new OpenError("invalid-options", "`credential` is neither a string nor a function");
+  }
+  if (backend !== undefined) {
+    if (url !== undefined || credential !== undefined) {
+      throw new OpenError("invalid-options", "`backend` has an address and a credential already: leave out `url` and `credential`");
+    }
+    if (backend[CONNECTION] instanceof Connection) return backend[CONNECTION];
+    throw new OpenError("invalid-options", "`backend` is not what `Backend.connect` gave");
+  }
   try {
-    parsed = new URL(url);
+    return new Connection(baseAddress(url ?? ""), credential);
   } catch (cause) {
-    throw new OpenError("invalid-options", "`url` is not an absolute URL", { cause });
+    throw new OpenError("invalid-options", (cause as Error).message, { cause });
   }
-  if (parsed.protocol !== "https:" && parsed.protocol !== "http:") {
-    throw new OpenError("invalid-options", "`url` must begin with https: or http:");
-  }
-  return parsed.origin + parsed.pathname.replace(/\/+$/, "");
 }
 
 /** A thumbprint URI as it is, a key as its canonical JSON. */

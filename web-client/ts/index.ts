@@ -35,7 +35,9 @@ export type {
   ConversationProgress,
   ConversationState,
   Delivery,
+  DeploymentOptions,
   Ed25519Jwk,
+  EndpointOptions,
   GroupAddress,
   HistoryEntry,
   JsonValue,
@@ -46,6 +48,9 @@ export type {
   Progress,
   SendOptions,
   SentPost,
+  SharedConnection,
   SignerEntry,
   Verification,
 } from "./types.js";
+export type { Credential } from "./transport/credential.js";
+export type { Statistics } from "./transport/statistics.js";

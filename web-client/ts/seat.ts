@@ -5,6 +5,7 @@
 import { abortable } from "./abort.js";
 import type { Core } from "./conclave_web_client.js";
 import { type ConclaveError, fromCore } from "./errors.js";
+import type { Connection } from "./transport/connection.js";
 
 /** A place at an open endpoint. Every failure it rejects with is typed already. */
 export interface Seat {
@@ -36,14 +37,23 @@ export class LocalSeat implements Seat {
   readonly closed: Promise<ConclaveError | undefined>;
   readonly #core: Core;
   readonly #news: News;
+  readonly #connection: Connection;
 
-  constructor(core: Core, news: News) {
+  constructor(core: Core, news: News, connection: Connection) {
     this.closed = news.closed;
     this.#core = core;
     this.#news = news;
+    this.#connection = connection;
   }
 
   async request(operation: string, argumentsJson: string, signal?: AbortSignal): Promise<string> {
+    // The connection's own operations, which the module knows nothing of.
+    const { counters } = this.#connection;
+    if (operation === "statistics") return JSON.stringify(counters.get());
+    if (operation === "clearStatistics") {
+      counters.clear();
+      return "";
+    }
     try {
       return await abortable(this.#core.request(operation, argumentsJson, signal), signal);
     } catch (thrown) {

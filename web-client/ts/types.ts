@@ -1,5 +1,8 @@
 /** The values that cross the surface of this package. Addresses and posts; private protocol values appear in history only. */
 
+import type { CONNECTION, Connection } from "./transport/connection.js";
+import type { Credential } from "./transport/credential.js";
+
 /** `agent:<name>`. */
 export type AgentAddress = `agent:${string}`;
 
@@ -188,10 +191,35 @@ export interface Ed25519Jwk {
   readonly x: string;
 }
 
+/** Something whose connection can be shared: what `Backend.connect` gives. */
+export interface SharedConnection {
+  readonly [CONNECTION]: Connection;
+}
+
+/** Which deployment an endpoint is of. */
+export type DeploymentOptions =
+  | {
+      /** Where the deployment answers, such as `https://conclave.example`. */
+      readonly url: string | URL;
+      /**
+       * For a deployment that asks for credentials: a bearer token, or a function that gives one. The function is asked before
+       * the first call, and again when a call is refused.
+       */
+      readonly credential?: Credential;
+      readonly backend?: never;
+    }
+  | {
+      /** A backend that is connected, whose address, credential and statistics this endpoint shares. */
+      readonly backend: SharedConnection;
+      readonly url?: never;
+      readonly credential?: never;
+    };
+
 /** How to open an endpoint. */
-export interface OpenOptions {
-  /** Where the deployment answers, such as `https://conclave.example`. */
-  readonly url: string | URL;
+export type OpenOptions = DeploymentOptions & EndpointOptions;
+
+/** How to open an endpoint, but for which deployment it is of. */
+export interface EndpointOptions {
   /** The agent's name. It is registered at first use and belongs to this store's key from then on. */
   readonly name: string;
   /**

@@ -23,12 +23,14 @@ use crate::platform::{
     timer,
 };
 use crate::store::IndexedDbStore;
-use crate::transport::{Deployment, run_feed};
+use crate::transport::{Deployment, Transport, run_feed};
 
 /// How to open an endpoint.
 pub(crate) struct OpenOptions {
     /// The deployment's address, without a trailing slash.
     pub(crate) url: String,
+    /// The connection to it.
+    pub(crate) transport: Transport,
     /// The agent's name.
     pub(crate) name: String,
     /// The thumbprint URI of the Registry's key, where it is known.
@@ -48,7 +50,7 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
             format!("the name \"{}\": {error}", options.name),
         )
     })?;
-    let deployment = Deployment::new(options.url.clone());
+    let deployment = Deployment::new(options.transport);
     let store_name = options
         .storage_name
         .unwrap_or_else(|| format!("conclave {} {name}", options.url));

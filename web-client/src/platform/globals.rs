@@ -6,10 +6,6 @@ use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
 extern "C" {
-    /// `fetch`. Rejects when no response arrives at all.
-    #[wasm_bindgen(js_name = fetch)]
-    pub(crate) fn fetch(url: &str, init: &web_sys::RequestInit) -> Promise;
-
     #[wasm_bindgen(js_name = setTimeout)]
     pub(crate) fn set_timeout(callback: &Function, delay_ms: f64) -> JsValue;
 

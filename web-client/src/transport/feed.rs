@@ -1,32 +1,24 @@
 //! What an endpoint reads: one stream over all of its feeds, from where each was read up to, for as long as the endpoint
 //! lives.
 //!
-//! A stream that breaks is opened again from the last positions, so that nothing is skipped; so is one whose set of feeds
-//! grows. When the Router's instance changes every position starts over.
+//! A stream that breaks is opened again from the last positions, so that nothing is skipped. Over a WebSocket feeds come and go
+//! while it is open; where none gets through, a stream whose set of feeds grows is opened again. When the Router's instance
+//! changes every position starts over.
 
 use std::pin::pin;
-use std::time::Duration;
 
 use bytes::Bytes;
 use conclave_conversation::engine::Feed;
 use conclave_grpc_web::{Code, Status};
 use conclave_harness::RouterInstanceId;
 use conclave_proto::conclave::router::v1::{GetInstanceRequest, router_service::GetInstance};
-use conclave_proto::xmtp::backend::v1::{
-    Cursor, ServerEnvelope, SubscribeStaticRequest, SubscribeStaticResponse, Topic, TopicQuery,
-    client_envelope, subscribe_static_response::Response, subscription_service::SubscribeStatic,
-};
 use futures_util::future::{Either, select};
 
 use super::BackOff;
-use super::call::{CallError, Deployment, MessageStream};
-use crate::platform::{chance, queue, timer::Delay};
-use crate::short_map::ShortMap;
-
-/// How long a stream may be silent before its server has said how often it gives a sign of life.
-const SILENCE_BEFORE_START: Duration = Duration::from_secs(30);
-/// A stream is given up after this many signs of life that did not come.
-const KEEPALIVES_MISSED_MAX: u32 = 3;
+use super::call::{CallError, Deployment};
+use super::plan::Plan;
+use super::reading::{Arrived, Reading};
+use crate::platform::{chance, queue};
 
 /// Passing failures in a row that nobody is told of.
 const BLIPS_MAX: u32 = 3;
@@ -109,7 +101,7 @@ pub(crate) async fn run_feed(
                     Verdict::Outage => tell(FeedEvent::Offline { detail }),
                     Verdict::Refusal => return tell(FeedEvent::Refused { detail }),
                 }
-                let mut delay = Delay::new(back_off.next_delay(chance::unit_interval()));
+                let mut delay = deployment.pause(back_off.next_delay(chance::unit_interval()));
                 loop {
                     match select(pin!(commands.next()), &mut delay).await {
                         Either::Left((Some(command), _)) => drop(plan.take(command)),
@@ -178,7 +170,7 @@ async fn read(
             Err(error) => return Ended::Failed(error),
         }
     }
-    while plan.feeds.is_empty() {
+    while plan.is_empty() {
         match commands.next().await {
             Some(command) => drop(plan.take(command)),
             None => return Ended::Closed,
@@ -187,16 +179,16 @@ async fn read(
     while let Some(command) = commands.try_next() {
         plan.take(command);
     }
-    let mut stream = match deployment.server_stream::<SubscribeStatic>(&plan.request()).await {
-        Ok(stream) => stream,
+    let mut reading = Reading::open(deployment, plan);
+    match reading.next().await {
+        Ok(Arrived::Started) => back_off.reset(),
+        Ok(_) => return Ended::Failed(CallError::drawn(Status::internal("the stream has no beginning"))),
         Err(error) => return Ended::Failed(error),
-    };
-    let instance = match stream.router_instance() {
-        Some(instance) => *instance,
-        None => match ask_for_instance(deployment).await {
-            Ok(instance) => instance,
-            Err(error) => return Ended::Failed(error),
-        },
+    }
+    // Asked for after the stream began: one of an earlier instance would not have.
+    let instance = match ask_for_instance(deployment).await {
+        Ok(instance) => instance,
+        Err(error) => return Ended::Failed(error),
     };
     let changed = plan.attach(instance);
     tell(FeedEvent::Online {
@@ -205,50 +197,52 @@ async fn read(
     if changed {
         return Ended::Replanned;
     }
-    follow(&mut stream, commands, plan, back_off, instance, tell).await
+    follow(&mut reading, commands, plan, instance, tell).await
 }
 
 /// Reads an open stream to its end, or until something else is to be read.
 async fn follow(
-    stream: &mut MessageStream<SubscribeStatic>,
+    reading: &mut Reading,
     commands: &mut queue::Receiver<FeedCommand>,
     plan: &mut Plan,
-    back_off: &mut BackOff,
     instance: RouterInstanceId,
     tell: &impl Fn(FeedEvent),
 ) -> Ended {
-    let mut silence = SILENCE_BEFORE_START;
     loop {
-        let (next, command) = (pin!(stream.next()), pin!(commands.next()));
-        let event = select(select(next, command), Delay::new(silence)).await;
-        match event {
-            Either::Left((Either::Left((Ok(message), _)), _)) => {
-                back_off.reset();
-                let SubscribeStaticResponse { response } = message;
-                match response {
-                    Some(Response::Started(started)) if started.keepalive_interval_ms > 0 => {
-                        silence = Duration::from_millis(started.keepalive_interval_ms.into())
-                            * KEEPALIVES_MISSED_MAX;
-                    }
-                    Some(Response::Messages(messages)) => {
-                        tell(FeedEvent::Envelopes(plan.accept(messages.envelopes, instance)));
-                    }
-                    _ => {}
-                }
+        match next_of(reading, commands).await {
+            Next::Arrived(Ok(Arrived::Envelopes(envelopes))) => {
+                tell(FeedEvent::Envelopes(plan.accept(envelopes, instance)));
             }
-            Either::Left((Either::Left((Err(error), _)), _)) => return Ended::Failed(error),
-            Either::Left((Either::Right((Some(command), _)), _)) => {
-                if plan.take(command) {
+            Next::Arrived(Ok(Arrived::Applied(id))) => {
+                plan.applied(id);
+                reading.update(plan);
+            }
+            Next::Arrived(Ok(Arrived::Started | Arrived::Alive)) => {}
+            Next::Arrived(Err(error)) => return Ended::Failed(error),
+            Next::Command(Some(command)) => {
+                let mut is_foreign = plan.take(command);
+                while let Some(command) = commands.try_next() {
+                    is_foreign |= plan.take(command);
+                }
+                if is_foreign || !reading.update(plan) {
                     return Ended::Replanned;
                 }
             }
-            Either::Left((Either::Right((None, _)), _)) => return Ended::Closed,
-            Either::Right(_) => {
-                return Ended::Failed(CallError::drawn(Status::unavailable(
-                    "the stream gave no sign of life",
-                )));
-            }
+            Next::Command(None) => return Ended::Closed,
         }
+    }
+}
+
+/// What comes first.
+enum Next {
+    Arrived(Result<Arrived, CallError>),
+    Command(Option<FeedCommand>),
+}
+
+async fn next_of(reading: &mut Reading, commands: &mut queue::Receiver<FeedCommand>) -> Next {
+    match select(pin!(reading.next()), pin!(commands.next())).await {
+        Either::Left((arrived, _)) => Next::Arrived(arrived),
+        Either::Right((command, _)) => Next::Command(command),
     }
 }
 
@@ -259,112 +253,6 @@ async fn ask_for_instance(deployment: &Deployment) -> Result<RouterInstanceId, C
             "the deployment's Router instance id is malformed",
         ))
     })
-}
-
-/// What is to be read, and from where. Pure.
-#[derive(Debug, Default)]
-struct Plan {
-    instance: Option<RouterInstanceId>,
-    /// By topic.
-    feeds: ShortMap<Vec<u8>, Place>,
-    /// Feeds ever added.
-    added: u64,
-}
-
-#[derive(Debug)]
-struct Place {
-    feed: Feed,
-    after: u64,
-    /// Number of its adding.
-    reading: u64,
-}
-
-impl Plan {
-    /// Takes a command. True when an open stream no longer reads what is wanted.
-    fn take(&mut self, command: FeedCommand) -> bool {
-        match command {
-            FeedCommand::Watch { topic, .. } if self.feeds.get(&topic).is_some() => false,
-            FeedCommand::Watch { feed, topic, after } => {
-                self.added += 1;
-                let reading = self.added;
-                self.feeds.insert(topic, Place { feed, after, reading });
-                true
-            }
-            FeedCommand::Unwatch { feed } => {
-                // The open stream may bring more of it; that is then of no feed.
-                self.feeds.retain(|_, place| place.feed != feed);
-                false
-            }
-            // The stream of another instance will never bring what this one orders.
-            FeedCommand::Instance(instance) => self.instance.is_some_and(|known| known != instance),
-        }
-    }
-
-    /// The Router is this instance. True when it was another: all positions then start over.
-    fn attach(&mut self, instance: RouterInstanceId) -> bool {
-        let changed = self
-            .instance
-            .replace(instance)
-            .is_some_and(|before| before != instance);
-        if changed {
-            self.feeds.values_mut().for_each(|place| place.after = 0);
-        }
-        changed
-    }
-
-    fn request(&self) -> SubscribeStaticRequest {
-        let topics = self.feeds.iter().map(|(topic, place)| TopicQuery {
-            topic: Some(Topic {
-                topic: topic.clone().into(),
-            }),
-            cursor: Some(Cursor {
-                sequence_id: place.after,
-            }),
-        });
-        SubscribeStaticRequest {
-            topics: topics.collect(),
-        }
-    }
-
-    /// The envelopes that are of a feed and new to it; the feeds are then read up to them.
-    fn accept(&mut self, envelopes: Vec<ServerEnvelope>, instance: RouterInstanceId) -> Vec<FeedEnvelope> {
-        envelopes
-            .into_iter()
-            .filter_map(|envelope| self.accept_one(envelope, instance))
-            .collect()
-    }
-
-    fn accept_one(&mut self, envelope: ServerEnvelope, instance: RouterInstanceId) -> Option<FeedEnvelope> {
-        let meta = envelope.meta?;
-        let position = meta.cursor?.sequence_id;
-        let place = self.feeds.get_mut(&meta.topic?.topic.to_vec())?;
-        if position <= place.after {
-            return None;
-        }
-        place.after = position;
-        let payload = envelope.envelope.and_then(|envelope| envelope.payload);
-        Some(FeedEnvelope {
-            kept: (meta.server_ns, meta.expiry_ns),
-            reading: place.reading,
-            feed: place.feed,
-            position,
-            router_instance_id: instance,
-            payload: bytes_of(place.feed, payload),
-        })
-    }
-}
-
-/// The bytes a feed is about, where the envelope is of the feed's kind.
-fn bytes_of(feed: Feed, payload: Option<client_envelope::Payload>) -> Option<Bytes> {
-    use conclave_proto::xmtp::backend::v1::welcome_message::Version;
-    match (feed, payload?) {
-        (Feed::Conversation(_), client_envelope::Payload::GroupMessage(message)) => Some(message.data),
-        (Feed::Invitations, client_envelope::Payload::WelcomeMessage(welcome)) => match welcome.version? {
-            Version::V1(welcome) => Some(welcome.data),
-            Version::WelcomePointer(_) => None,
-        },
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,45 @@
+/** What a caller shows a deployment that guards itself. Depends on {@link CallFailure} alone. */
+import { CallFailure, drawn } from "./status.js";
+
+/**
+ * A bearer token, or a function that gives one. The function is asked before the first call, and again when a call is
+ * refused as `unauthenticated`; what it gave last is used until then.
+ */
+export type Credential = string | (() => string | Promise<string>);
+
+/** Keeps the token that was given last. Callers that are refused at once make one request for another. */
+export class CredentialSource {
+  readonly #credential: Credential | undefined;
+  #token: Promise<string> | undefined;
+
+  constructor(credential: Credential | undefined) {
+    this.#credential = credential;
+  }
+
+  /**
+   * The token; `undefined` where none was configured. `refused` is one that a deployment did not accept: another is asked
+   * for, unless somebody else has done so.
+   *
+   * @throws {@link CallFailure} `unauthenticated`, not stated, when the function fails.
+   */
+  async token(refused?: string): Promise<string | undefined> {
+    const credential = this.#credential;
+    if (typeof credential !== "function") return credential;
+    let asked = this.#token;
+    if (asked === undefined || (refused !== undefined && (await asked) === refused && this.#token === asked)) {
+      asked = Promise.resolve().then(credential);
+      this.#token = asked;
+    }
+    try {
+      return await asked;
+    } catch (cause) {
+      if (this.#token === asked) this.#token = undefined;
+      throw new CallFailure(drawn("unauthenticated", "the credential can not be obtained", cause));
+    }
+  }
+
+  /** Whether there may be another token than a refused one. */
+  get isRenewable(): boolean {
+    return typeof this.#credential === "function";
+  }
+}
