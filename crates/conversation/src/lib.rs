@@ -14,6 +14,7 @@
 //! | [`binding`] | how conversations travel over the backend: topics, framing, invitations |
 //! | [`store`] | what an endpoint keeps, and the transitions that change it |
 //! | [`engine`] | one input in, one step out: what to commit, then what to do |
+//! | [`ordered`] | the maps and sets all of these keep |
 //! | `planted` | steps done wrong on purpose, for tests and the simulation alone (feature `planted-bugs`) |
 
 pub mod address;
@@ -21,6 +22,7 @@ pub mod binding;
 pub mod certificates;
 pub mod engine;
 pub mod membership;
+pub mod ordered;
 pub mod outer_message;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;

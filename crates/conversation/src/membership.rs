@@ -3,8 +3,6 @@
 //! Whoever holds a [`Membership`] knows that every card is the Registry's, that ids and names are distinct and in
 //! canonical order, and that identity and hash were derived from exactly these cards.
 
-use std::collections::BTreeSet;
-
 use conclave_harness::agent_card::{AgentCard, EncodedAgentCard};
 use conclave_harness::agent_name::AgentName;
 use conclave_harness::identifiers::{AgentId, RouterInstanceId};
@@ -12,6 +10,7 @@ use conclave_harness::key::PublicKey;
 use conclave_harness::wire_version::WireVersions;
 
 use crate::certificates::quorum;
+use crate::ordered::OrderedSet;
 use crate::values::{
     ClosedValue, ConversationId, ConversationIdentityInput, ConversationIdentityKind, GenesisAnchorBody,
     GenesisAnchorBodyKind, MEMBERS_MAX, MEMBERS_MIN, MembershipDescriptor, MembershipDescriptorKind,
@@ -227,7 +226,7 @@ pub(crate) fn verify_cards(
 }
 
 fn check_distinct(cards: &[AgentCard]) -> Result<(), MembershipError> {
-    let mut names = BTreeSet::new();
+    let mut names = OrderedSet::new();
     for (index, card) in cards.iter().enumerate() {
         if index > 0 && cards[index - 1].agent_id() >= card.agent_id() {
             return Err(MembershipError::Order { index });

@@ -1,11 +1,10 @@
 //! What an owner may read of its own store: certified history, and the proof of each post. Pure.
 
-use std::collections::BTreeMap;
-
 use conclave_conversation::address::agent_address;
 use conclave_conversation::certificates::quorum;
 use conclave_conversation::engine::history::{History, HistoryEntry};
 use conclave_conversation::membership::Membership;
+use conclave_conversation::ordered::OrderedMap;
 use conclave_conversation::values::{Content, RecordCore};
 use conclave_harness::{AgentId, EncodedSignedMessage};
 use serde::Serialize;
@@ -80,7 +79,7 @@ fn view(entry: &HistoryEntry, membership: &Membership) -> EntryView {
     }
 }
 
-fn signers(messages: &BTreeMap<AgentId, EncodedSignedMessage>, membership: &Membership) -> Vec<SignerView> {
+fn signers(messages: &OrderedMap<AgentId, EncodedSignedMessage>, membership: &Membership) -> Vec<SignerView> {
     messages
         .iter()
         .map(|(agent, message)| SignerView {
@@ -194,7 +193,7 @@ fn equal<H: PartialEq + ToString>(name: &'static str, stated: H, computed: H) ->
 
 fn signatures(
     name: &'static str,
-    messages: &BTreeMap<AgentId, EncodedSignedMessage>,
+    messages: &OrderedMap<AgentId, EncodedSignedMessage>,
     needed: usize,
     membership: &Membership,
 ) -> Check {

@@ -15,15 +15,14 @@ mod keys;
 mod lock;
 mod requests;
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-
+use conclave_conversation::ordered::OrderedSet;
 use conclave_conversation::store::transition::decide_batch;
 use conclave_conversation::store::{
     Key, Layout, Outcome, Read, ReadSet, Row as _, SchemaRow, Snapshot, Table, Transition, Write,
     judge_layout,
 };
 use futures_channel::oneshot;
+use std::cell::RefCell;
 use wasm_bindgen_futures::JsFuture;
 
 use connection::{Connection, Mode};
@@ -116,7 +115,7 @@ impl IndexedDbStore {
 
     /// Commits a batch: every transition in order, or nothing. Durable when it returns.
     pub(crate) async fn apply(&self, transitions: Vec<Transition>) -> Result<Vec<Outcome>, StoreFailure> {
-        let reads: BTreeSet<Read> = transitions.iter().flat_map(Transition::reads).collect();
+        let reads: OrderedSet<Read> = transitions.iter().flat_map(Transition::reads).collect();
         let lookups = reads.iter().map(lookup).collect();
         // Which tables a decision writes is not known before it is made.
         let tables = Table::ALL.map(Table::name);

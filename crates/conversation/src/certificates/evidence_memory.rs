@@ -1,9 +1,10 @@
 //! What was verified already, so that nothing is verified twice.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use conclave_harness::identifiers::SignedMessageDigest;
 
+use crate::ordered::OrderedMap;
 use crate::values::EvidenceStatement;
 
 /// A bounded memory of evidence messages whose every condition held, with the statement each makes.
@@ -13,7 +14,7 @@ use crate::values::EvidenceStatement;
 #[derive(Debug, Clone)]
 pub struct EvidenceMemory {
     capacity: usize,
-    known: BTreeMap<SignedMessageDigest, EvidenceStatement>,
+    known: OrderedMap<SignedMessageDigest, EvidenceStatement>,
     oldest_first: VecDeque<SignedMessageDigest>,
 }
 
@@ -25,7 +26,7 @@ impl EvidenceMemory {
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            known: BTreeMap::new(),
+            known: OrderedMap::new(),
             oldest_first: VecDeque::new(),
         }
     }

@@ -1,11 +1,10 @@
 //! The mergeable map behind a certificate: at most one statement a member, all about one subject.
 
-use std::collections::BTreeMap;
-
 use conclave_harness::identifiers::AgentId;
 use conclave_harness::wire_version::WireVersion;
 
 use super::{CertificateRule, Subject, VerifiedEvidence};
+use crate::ordered::OrderedMap;
 use crate::values::{
     ActionCertificate, ActionCertificateKind, DurabilityCertificate, DurabilityCertificateKind,
     EvidenceMessages, ReanchorCertificate, ReanchorCertificateKind,
@@ -31,7 +30,7 @@ pub struct WrongSubject;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignerMap {
     subject: Subject,
-    signers: BTreeMap<AgentId, VerifiedEvidence>,
+    signers: OrderedMap<AgentId, VerifiedEvidence>,
 }
 
 impl SignerMap {
@@ -39,7 +38,7 @@ impl SignerMap {
     pub fn new(subject: Subject) -> Self {
         Self {
             subject,
-            signers: BTreeMap::new(),
+            signers: OrderedMap::new(),
         }
     }
 

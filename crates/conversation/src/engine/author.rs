@@ -4,8 +4,6 @@
 //! could not win the same head anyway, because their author locks the first. For the same reason nothing is proposed while
 //! another action holds the author's lock: a certificate needs its author's signature.
 
-use std::collections::BTreeSet;
-
 use super::Local;
 use super::conversation::{Conversation, Intent, Proposal};
 use super::draft::Draft;
@@ -16,6 +14,7 @@ use super::shared::Shared;
 use super::text::message_text;
 use super::timing::{RESEND_BASE_MS, RESENDS_MAX, jittered};
 use crate::binding::{InvitationError, seal_invitation};
+use crate::ordered::OrderedSet;
 use crate::planted::{Bug, has};
 use crate::store::rows::OutboundInvitation;
 use crate::values::{
@@ -36,7 +35,7 @@ impl Conversation {
     /// As [`propose`](Self::propose), after a restart: a proposal that is still on its way is not put there again.
     pub(super) fn resume_proposal(
         &mut self,
-        pending: &BTreeSet<Vec<u8>>,
+        pending: &OrderedSet<Vec<u8>>,
         shared: &mut Shared,
         draft: &mut Draft<'_>,
     ) {
@@ -54,7 +53,7 @@ impl Conversation {
     /// After a run: an open proposal goes on where its resends stood, and otherwise the oldest post is proposed.
     pub(super) fn resume_open_proposal(
         &mut self,
-        pending: &BTreeSet<Vec<u8>>,
+        pending: &OrderedSet<Vec<u8>>,
         shared: &mut Shared,
         draft: &mut Draft<'_>,
     ) {

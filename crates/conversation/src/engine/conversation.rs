@@ -1,6 +1,6 @@
 //! What the engine holds of one conversation.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use conclave_harness::{AgentId, RouterInstanceId};
 
@@ -12,6 +12,7 @@ use super::input::RequestId;
 use super::limits::RETAINED_FOLDS_MAX;
 use super::recovery::{Answering, Asked, Candidate, Run};
 use crate::membership::Membership;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::rows::AnchorRow;
 use crate::store::rows::MembershipRow;
 use crate::store::transition::Foundation;
@@ -67,7 +68,7 @@ pub(super) struct Conversation {
     /// The action locked at the head.
     pub(super) locked: Option<ActionHash>,
     /// The locked action and the last certified ones.
-    pub(super) folds: BTreeMap<ActionHash, Fold>,
+    pub(super) folds: OrderedMap<ActionHash, Fold>,
     /// The certified folds that are kept, the head last.
     retained: VecDeque<ActionHash>,
     /// Every certified post.
@@ -82,7 +83,7 @@ pub(super) struct Conversation {
     /// The candidates staged away from the current anchor.
     pub(super) candidates: Vec<Candidate>,
     /// The answers that wait for their rows, one for each member that asked.
-    pub(super) answering: BTreeMap<AgentId, Answering>,
+    pub(super) answering: OrderedMap<AgentId, Answering>,
     /// What each member that asks was answered lately.
     pub(super) asked: Vec<(AgentId, Asked)>,
     /// The author of its GENESIS; none while no GENESIS is locked or certified.
@@ -92,7 +93,7 @@ pub(super) struct Conversation {
     /// The record whose absence began the last run that a record began.
     pub(super) missed: Option<RecordHash>,
     /// The members whose votes made an empty conversation ask again.
-    pub(super) missed_by: BTreeSet<AgentId>,
+    pub(super) missed_by: OrderedSet<AgentId>,
 }
 
 impl Conversation {
@@ -105,19 +106,19 @@ impl Conversation {
             head: None,
             next_ordinal: 0,
             locked: None,
-            folds: BTreeMap::new(),
+            folds: OrderedMap::new(),
             retained: VecDeque::new(),
             posts: BTreeMap::new(),
             intents: VecDeque::new(),
             proposal: None,
             recovery: Recovery::Recovered,
             candidates: Vec::new(),
-            answering: BTreeMap::new(),
+            answering: OrderedMap::new(),
             asked: Vec::new(),
             begun_by: None,
             is_asked_for: false,
             missed: None,
-            missed_by: BTreeSet::new(),
+            missed_by: OrderedSet::new(),
         }
     }
 

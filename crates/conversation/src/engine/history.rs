@@ -2,14 +2,13 @@
 //!
 //! A read creates no delivery and authorises no send. It fails at the first row that cannot be trusted.
 
-use std::collections::BTreeMap;
-
 use conclave_harness::{AgentId, EncodedSignedMessage, PublicKey, WireVersions};
 
 use super::error::Corruption;
 use super::stored::{Foundations, Trust};
 use crate::certificates::{EvidenceMemory, SignerMap};
 use crate::membership::Membership;
+use crate::ordered::OrderedMap;
 use crate::store::{Key, Read, Snapshot, Table};
 use crate::values::{ActionHash, AnchorHash, ConversationId, RecordCore, RecordHash};
 use crate::verification::VerifiedCertifiedRecord;
@@ -30,9 +29,9 @@ pub struct HistoryEntry {
     /// The canonical record core.
     pub record_core: RecordCore,
     /// Who signed the action, each with the complete signed message.
-    pub action_signatures: BTreeMap<AgentId, EncodedSignedMessage>,
+    pub action_signatures: OrderedMap<AgentId, EncodedSignedMessage>,
     /// Who voted for the record's durability, each with the complete signed message.
-    pub durability_votes: BTreeMap<AgentId, EncodedSignedMessage>,
+    pub durability_votes: OrderedMap<AgentId, EncodedSignedMessage>,
 }
 
 /// A conversation's verified history.
@@ -110,7 +109,7 @@ fn entry(ordinal: u64, certified: &VerifiedCertifiedRecord) -> HistoryEntry {
     }
 }
 
-fn signers(map: &SignerMap) -> BTreeMap<AgentId, EncodedSignedMessage> {
+fn signers(map: &SignerMap) -> OrderedMap<AgentId, EncodedSignedMessage> {
     map.iter()
         .map(|evidence| (*evidence.signer(), evidence.encoded().clone()))
         .collect()

@@ -3,8 +3,6 @@
 //! Watched conversations are bounded for each inviter and in total, oldest dropped first, so that strangers cannot make an
 //! agent read without end.
 
-use std::collections::BTreeMap;
-
 use conclave_harness::AgentId;
 
 use super::Local;
@@ -17,6 +15,7 @@ use super::shared::{Shared, take};
 use super::text::canonical;
 use crate::binding::{Invitation, open_invitation};
 use crate::membership::Membership;
+use crate::ordered::OrderedMap;
 use crate::store::Transition;
 use crate::store::rows::WatchedConversationRow;
 use crate::store::transition::{UnwatchConversation, WatchConversation};
@@ -52,7 +51,7 @@ pub(super) fn open(local: &Local, delivered: &InvitationDelivered) -> Result<Inv
 ///
 /// Returns the conversations that were dropped.
 pub(super) fn watch(
-    watched: &mut BTreeMap<ConversationId, Watched>,
+    watched: &mut OrderedMap<ConversationId, Watched>,
     invitation: Invitation,
     shared: &mut Shared,
     draft: &mut Draft<'_>,
@@ -102,7 +101,7 @@ pub(super) fn watch(
 }
 
 fn oldest(
-    watched: &BTreeMap<ConversationId, Watched>,
+    watched: &OrderedMap<ConversationId, Watched>,
     admits: impl Fn(&Watched) -> bool,
 ) -> Option<ConversationId> {
     watched

@@ -7,7 +7,7 @@
 //! whose retry identity was lost, spend one; a conflict to an `initial` spends none, because the `retry` that follows
 //! settles it. A drain that ran out leaves the envelope pending, and the next begins with `retry`.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use conclave_harness::{AgentId, EncodedSignedMessage, MessageId, RouterInstanceId, SignedMessageDigest};
 
@@ -18,6 +18,7 @@ use super::input::{SendOutcome, TimerId};
 use super::text::message_text;
 use super::timing::{SEND_ATTEMPT_SPACING_MS, SEND_ATTEMPTS_MAX, reconnect_delay};
 use crate::membership::Membership;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::Transition;
 use crate::store::rows::{Disposition, OutboundInvitation, OutboundRow};
 use crate::store::transition::{BeginOutbound, CompleteOutbound, DiscardOutbound};
@@ -86,21 +87,20 @@ struct Queue {
 /// Every envelope on its way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outbox {
-    queues: BTreeMap<ConversationId, Queue>,
+    queues: OrderedMap<ConversationId, Queue>,
     /// What fenced conversations retain: everything that was on its way when the fence went up. What is pushed behind the
     /// fence is recovery's and goes out.
-    retained: BTreeMap<ConversationId, VecDeque<Envelope>>,
+    retained: OrderedMap<ConversationId, VecDeque<Envelope>>,
     /// Envelopes whose attempt was out when a fence went up. Its outcome is still to come, and would be taken for that of the
     /// next one: none is begun before. One at most for each attempt that the transport has in hand.
-    interrupted: BTreeSet<MessageId>,
+    interrupted: OrderedSet<MessageId>,
 }
 
 impl Outbox {
     /// Puts an envelope behind all others of its conversation.
     pub(super) fn push(&mut self, conversation: ConversationId, envelope: Envelope) {
         self.queues
-            .entry(conversation)
-            .or_insert_with(|| Queue {
+            .or_insert_with(conversation, || Queue {
                 pending: VecDeque::new(),
                 drain: Drain::Idle,
                 failures: 0,
@@ -136,7 +136,7 @@ impl Outbox {
 
     /// Retains everything that is on its way, until [`release`](Self::release).
     pub(super) fn fence(&mut self, conversation: ConversationId, draft: &mut Draft<'_>) {
-        let retained = self.retained.entry(conversation).or_default();
+        let retained = self.retained.or_default(conversation);
         if let Some(queue) = self.queues.get_mut(&conversation) {
             if let (Drain::InFlight { .. }, Some(first)) = (queue.drain, queue.pending.front()) {
                 self.interrupted.insert(first.outbound_id);

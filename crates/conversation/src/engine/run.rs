@@ -1,6 +1,6 @@
 //! One input, one step.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use conclave_harness::RouterInstanceId;
 
@@ -12,18 +12,19 @@ use super::input::{Context, Feed, Input, SendRequest};
 use super::invitation::Watched;
 use super::shared::Shared;
 use crate::membership::Membership;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::values::{ActionHash, ConversationId, PostIntent};
 
 /// One agent's side of all its conversations.
 pub struct Engine {
     pub(super) shared: Shared,
-    pub(super) conversations: BTreeMap<ConversationId, Conversation>,
-    pub(super) watched: BTreeMap<ConversationId, Watched>,
-    pub(super) cursors: BTreeMap<Feed, Cursor>,
+    pub(super) conversations: OrderedMap<ConversationId, Conversation>,
+    pub(super) watched: OrderedMap<ConversationId, Watched>,
+    pub(super) cursors: OrderedMap<Feed, Cursor>,
     /// Sends that wait for the Router, in order.
     pub(super) waiting: VecDeque<SendRequest>,
     /// What a restart must send again, until the transport reaches the Router.
-    pub(super) unresumed: BTreeMap<ConversationId, Resume>,
+    pub(super) unresumed: OrderedMap<ConversationId, Resume>,
 }
 
 /// What a restart finds to be sent again.
@@ -32,7 +33,7 @@ pub(super) struct Resume {
     /// Staged records whose copy no envelope carries.
     pub(super) owed: Vec<ActionHash>,
     /// The plaintexts of the envelopes on their way.
-    pub(super) pending: BTreeSet<Vec<u8>>,
+    pub(super) pending: OrderedSet<Vec<u8>>,
 }
 
 /// A conversation as an owner sees it.

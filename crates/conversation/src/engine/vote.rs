@@ -3,8 +3,6 @@
 //! Every function either changes nothing and says why, or puts all its transitions into the one step: lock, signature and
 //! envelope become durable together, before anything is sent.
 
-use std::collections::BTreeSet;
-
 use conclave_harness::{AgentId, EncodedSignedMessage, RouterInstanceId};
 
 use super::conversation::{Conversation, foundation, sealable};
@@ -17,6 +15,7 @@ use super::shared::Shared;
 use super::text::message_text;
 use crate::certificates::{Merge, SignerMap, Subject, VerifiedEvidence, verify_evidence};
 use crate::membership::Membership;
+use crate::ordered::OrderedSet;
 use crate::planted::{Bug, has};
 use crate::store::Transition;
 use crate::store::transition::{
@@ -158,7 +157,7 @@ impl Conversation {
     /// Puts the own statements about the locked, uncertified action on their way again, unless they are.
     pub(super) fn resend_evidence(
         &self,
-        pending: &BTreeSet<Vec<u8>>,
+        pending: &OrderedSet<Vec<u8>>,
         shared: &mut Shared,
         draft: &mut Draft<'_>,
     ) {

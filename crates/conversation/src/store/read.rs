@@ -1,8 +1,7 @@
 //! What a transition asks of the store before it decides.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{Key, Refusal, Row, Table, Write};
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// One read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +17,8 @@ pub enum Read {
 /// A batch of transitions is decided over one read set: the writes of each are laid over it before the next decides.
 #[derive(Clone, Debug, Default)]
 pub struct ReadSet {
-    asked: BTreeSet<Read>,
-    rows: BTreeMap<(Table, Key), Vec<u8>>,
+    asked: OrderedSet<Read>,
+    rows: OrderedMap<(Table, Key), Vec<u8>>,
 }
 
 impl ReadSet {
@@ -57,7 +56,7 @@ impl ReadSet {
             });
         }
         self.rows
-            .range((R::TABLE, prefix.clone())..)
+            .from(&(R::TABLE, prefix.clone()))
             .take_while(|((table, key), _)| *table == R::TABLE && key.starts_with(prefix))
             .map(|((_, key), bytes)| R::decode(key, bytes).map_err(Refusal::from))
             .collect()

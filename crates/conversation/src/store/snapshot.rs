@@ -1,13 +1,12 @@
 //! Everything a store holds, at one moment.
 
-use std::collections::BTreeMap;
-
 use super::{Key, Read, Row, RowError, Table, Write};
+use crate::ordered::OrderedMap;
 
 /// A complete, consistent copy of a store: what the engine is opened from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    tables: BTreeMap<Table, BTreeMap<Key, Vec<u8>>>,
+    tables: OrderedMap<Table, OrderedMap<Key, Vec<u8>>>,
 }
 
 impl Snapshot {
@@ -18,7 +17,7 @@ impl Snapshot {
 
     /// Adds one stored row, as a store that fills a snapshot does.
     pub fn insert(&mut self, table: Table, key: Key, bytes: Vec<u8>) {
-        self.tables.entry(table).or_default().insert(key, bytes);
+        self.tables.or_default(table).insert(key, bytes);
     }
 
     /// The stored bytes at `key`.
@@ -38,7 +37,7 @@ impl Snapshot {
                 .tables
                 .get(table)
                 .into_iter()
-                .flat_map(|rows| rows.range(prefix.clone()..))
+                .flat_map(|rows| rows.from(prefix))
                 .take_while(|(key, _)| key.starts_with(prefix))
                 .map(|(key, bytes)| (key.clone(), bytes.clone()))
                 .collect(),
@@ -61,7 +60,7 @@ impl Snapshot {
             .tables
             .get(&R::TABLE)
             .into_iter()
-            .flat_map(|rows| rows.range(prefix.clone()..));
+            .flat_map(|rows| rows.from(prefix));
         rows.take_while(|(key, _)| key.starts_with(prefix))
             .map(|(key, bytes)| R::decode(key, bytes))
             .collect()
@@ -69,7 +68,7 @@ impl Snapshot {
 
     /// The keys of one table, in order.
     pub fn keys(&self, table: Table) -> impl Iterator<Item = &Key> {
-        self.tables.get(&table).into_iter().flat_map(BTreeMap::keys)
+        self.tables.get(&table).into_iter().flat_map(OrderedMap::keys)
     }
 
     /// How many rows of one table have keys that begin with these parts.
@@ -78,7 +77,7 @@ impl Snapshot {
             .tables
             .get(&table)
             .into_iter()
-            .flat_map(|rows| rows.range(prefix.clone()..));
+            .flat_map(|rows| rows.from(prefix));
         rows.take_while(|(key, _)| key.starts_with(prefix)).count()
     }
 
@@ -91,7 +90,7 @@ impl Snapshot {
 
     /// Whether no table holds a row.
     pub fn is_empty(&self) -> bool {
-        self.tables.values().all(BTreeMap::is_empty)
+        self.tables.values().all(OrderedMap::is_empty)
     }
 
     /// Applies committed writes.

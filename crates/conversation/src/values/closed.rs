@@ -224,13 +224,12 @@ macro_rules! kind_union {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let value = serde_json::Value::deserialize(deserializer)?;
-                let kind = value.get("kind").and_then(serde_json::Value::as_str);
+                let value = crate::values::undecided::Undecided::take(deserializer)?;
+                let kind = value.kind();
                 $(
-                    if kind == Some(<$type as crate::values::Kinded>::KIND) {
-                        return serde_json::from_value(value)
-                            .map(|inner: $type| $name::$variant(Box::new(inner)))
-                            .map_err(serde::de::Error::custom);
+                    if kind.as_deref() == Some(<$type as crate::values::Kinded>::KIND) {
+                        drop(kind);
+                        return value.decide().map($name::$variant);
                     }
                 )+
                 Err(serde::de::Error::custom(concat!("kind names no ", stringify!($name))))

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX};
 
 /// One part of a content value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub enum ContentPart {
     /// Text for a reader.
     Text {
@@ -19,14 +19,39 @@ pub enum ContentPart {
     /// Any JSON value, `null` included.
     Data {
         /// The value.
-        #[serde(deserialize_with = "required_value")]
         value: Value,
     },
 }
 
-/// A missing `value` is an error, a `null` one is not.
-fn required_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    Value::deserialize(deserializer)
+/// The members of either part.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartMembers {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default, deserialize_with = "present")]
+    text: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    value: Option<Value>,
+}
+
+/// A `null` where something is expected is not its absence.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl<'de> Deserialize<'de> for ContentPart {
+    // Not derived: the derived form first reads a tagged union into a tree, and that again.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let members = PartMembers::deserialize(deserializer)?;
+        match (members.kind.as_str(), members.text, members.value) {
+            ("text", Some(text), None) => Ok(Self::Text { text }),
+            ("data", None, Some(value)) => Ok(Self::Data { value }),
+            _ => Err(D::Error::custom(
+                "a part is a `text` with its `text` or a `data` with its `value`",
+            )),
+        }
+    }
 }
 
 /// Why parts are not a content value.

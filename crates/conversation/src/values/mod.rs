@@ -24,6 +24,7 @@ mod packet;
 mod post_intent;
 mod record;
 mod statement;
+pub(crate) mod undecided;
 mod versions;
 
 pub use action::{ActionCore, GenesisActionCore, GenesisActionKind, PostActionCore, PostActionKind};

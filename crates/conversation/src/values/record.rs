@@ -1,9 +1,12 @@
 //! Record cores: an action with its hash, the unit of certified history.
 
+use std::borrow::Cow;
+
 use conclave_harness::wire_version::WireVersion;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::closed::{ClosedValue, Kinded, closed_value_of_kind, kind_literal};
+use super::undecided::Undecided;
 use super::{
     ActionCore, ActionHash, AnchorHash, GenesisActionCore, MembershipDescriptor, MembershipHash,
     PostActionCore, PostIntent, RecordHash, Versions,
@@ -52,16 +55,12 @@ pub enum RecordCore {
 impl<'de> Deserialize<'de> for RecordCore {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
-        let value = serde_json::Value::deserialize(deserializer)?;
-        let kind = value.pointer("/action/kind").and_then(serde_json::Value::as_str);
-        if kind == Some(GenesisActionCore::KIND) {
-            serde_json::from_value(value)
-                .map(Self::Genesis)
-                .map_err(D::Error::custom)
-        } else if kind == Some(PostActionCore::KIND) {
-            serde_json::from_value(value)
-                .map(Self::Post)
-                .map_err(D::Error::custom)
+        let value = Undecided::take(deserializer)?;
+        let kind = value.kind_of_action().map(Cow::into_owned);
+        if kind.as_deref() == Some(GenesisActionCore::KIND) {
+            value.decide().map(Self::Genesis)
+        } else if kind.as_deref() == Some(PostActionCore::KIND) {
+            value.decide().map(Self::Post)
         } else {
             Err(D::Error::custom(
                 "the action of a record core is neither GENESIS nor POST",

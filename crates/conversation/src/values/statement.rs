@@ -1,8 +1,11 @@
 //! What members sign: the four statements. Equal counts never make one stand for another.
 
+use std::borrow::Cow;
+
 use conclave_harness::identifiers::AgentId;
 use conclave_harness::wire_version::WireVersion;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::closed::{closed_value, kind_union, required_nullable};
 use super::{
@@ -75,13 +78,24 @@ pub enum CatchUpItemKind {
 }
 
 /// The hash of what a catch-up answer carries. The prefix of the text tells which.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum CatchUpItemHash {
     /// Of a certified record.
     Record(RecordHash),
     /// Of a completed re-anchor.
     Anchor(AnchorHash),
+}
+
+impl<'de> Deserialize<'de> for CatchUpItemHash {
+    // Not derived: the derived form keeps a copy of the text in a tree, for any shape that a variant might have.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        let record = text.parse().map(Self::Record);
+        record
+            .or_else(|_| text.parse().map(Self::Anchor))
+            .map_err(D::Error::custom)
+    }
 }
 
 kind_union! {

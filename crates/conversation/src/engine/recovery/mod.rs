@@ -25,8 +25,6 @@ mod reanchor;
 mod request;
 mod successor;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use conclave_harness::AgentId;
 
 use super::conversation::{Conversation, Recovery};
@@ -37,6 +35,7 @@ use super::input::TimerId;
 use super::run::Resume;
 use super::shared::Shared;
 use crate::certificates::{Subject, VerifiedEvidence, verify_evidence};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::values::{ActionProposal, CatchUpRequest, DirectPacket, EvidenceStatement, Plaintext, RecordHash};
 
 pub(super) use self::answer::{Answering, Asked};
@@ -63,16 +62,16 @@ pub(super) struct Run {
     /// What was asked last.
     request: CatchUpRequest,
     /// Who answered that it cannot supply what follows.
-    answered: BTreeSet<AgentId>,
+    answered: OrderedSet<AgentId>,
     readiness: Readiness,
     retries: u32,
     /// The retries ran out: nothing is asked until something stirs.
     pub(super) paused: bool,
     hold: Hold,
     /// The latest re-anchor vote of each other member that cannot be counted yet.
-    votes: BTreeMap<AgentId, VerifiedEvidence>,
+    votes: OrderedMap<AgentId, VerifiedEvidence>,
     /// Whose input made this position be asked about again: once each.
-    prompted: BTreeSet<AgentId>,
+    prompted: OrderedSet<AgentId>,
     /// What a restart found to be sent again.
     resume: Option<Resume>,
     /// Whether the anchor was left in this run.
@@ -80,7 +79,7 @@ pub(super) struct Run {
     /// The latest proposal of each member, with its place in the order of arrival. Nothing comes of it behind the fence; it
     /// is judged when the fence goes, so that a member that recovers late locks what those before it locked, and not its own
     /// post at the same head.
-    set_aside: BTreeMap<AgentId, (u64, ActionProposal)>,
+    set_aside: OrderedMap<AgentId, (u64, ActionProposal)>,
     /// The next place in that order.
     arrivals: u64,
 }
@@ -114,16 +113,16 @@ impl Conversation {
         let mut run = Run {
             reason,
             request: self.catch_up_request(shared),
-            answered: BTreeSet::new(),
+            answered: OrderedSet::new(),
             readiness: Readiness::Quorum,
             retries: 0,
             paused: false,
             hold: Hold::default(),
-            votes: BTreeMap::new(),
-            prompted: BTreeSet::new(),
+            votes: OrderedMap::new(),
+            prompted: OrderedSet::new(),
             resume,
             left_anchor: false,
-            set_aside: BTreeMap::new(),
+            set_aside: OrderedMap::new(),
             arrivals: 0,
         };
         if let Recovery::Running(before) = &mut self.recovery {
@@ -286,7 +285,7 @@ impl Conversation {
                 self.resend_evidence(&pending, shared, draft);
                 pending
             }
-            None => BTreeSet::new(),
+            None => OrderedSet::new(),
         };
         if let Some(locked) = self.locked {
             self.evaluate(locked, shared, draft);

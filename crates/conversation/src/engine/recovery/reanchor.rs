@@ -99,7 +99,7 @@ impl Conversation {
             .run_mut()
             .map(|run| std::mem::take(&mut run.votes))
             .into_iter()
-            .flat_map(std::collections::BTreeMap::into_values)
+            .flat_map(crate::ordered::OrderedMap::into_values)
             .collect();
         for vote in held {
             if self.run().is_none_or(|run| !run.is_ready()) {

@@ -5,8 +5,6 @@
 //! before that it holds, for its position, one record and the latest vote of each other member, so nothing a member sends
 //! grows what is held.
 
-use std::collections::BTreeMap;
-
 use conclave_harness::AgentId;
 
 use crate::certificates::{Merge, Subject, VerifiedEvidence, conversion_votes};
@@ -17,6 +15,7 @@ use crate::engine::fold::Fold;
 use crate::engine::ignored::Ignored;
 use crate::engine::shared::Shared;
 use crate::engine::vote::keep;
+use crate::ordered::OrderedMap;
 use crate::planted::{Bug, has};
 use crate::values::{ActionCertifiedRecord, ClosedValue, DirectPacket, RecordHash};
 use crate::verification::VerifiedActionCertifiedRecord;
@@ -25,7 +24,7 @@ use crate::verification::VerifiedActionCertifiedRecord;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hold {
     record: Option<VerifiedActionCertifiedRecord>,
-    votes: BTreeMap<AgentId, VerifiedEvidence>,
+    votes: OrderedMap<AgentId, VerifiedEvidence>,
     /// The record could not be locked here: it is not tried again at this position.
     refused: bool,
 }

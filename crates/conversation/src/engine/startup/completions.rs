@@ -1,6 +1,6 @@
 //! What certified records finish: local posts and deliveries.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use conclave_harness::AgentId;
 
@@ -10,6 +10,7 @@ use crate::engine::error::Corruption;
 use crate::engine::stored::{corrupt, require, surplus};
 use crate::engine::text::canonical;
 use crate::membership::Membership;
+use crate::ordered::OrderedMap;
 use crate::projection::Message;
 use crate::store::rows::{PendingDeliveryRow, PostIntentRow};
 use crate::store::{Key, Snapshot, Table};
@@ -19,10 +20,10 @@ use crate::verification::VerifiedCertifiedRecord;
 /// The local posts of each conversation.
 pub(super) fn posts_by_conversation(
     rows: &Snapshot,
-) -> Result<BTreeMap<String, Vec<PostIntentRow>>, Corruption> {
-    let mut posts: BTreeMap<String, Vec<PostIntentRow>> = BTreeMap::new();
+) -> Result<OrderedMap<String, Vec<PostIntentRow>>, Corruption> {
+    let mut posts: OrderedMap<String, Vec<PostIntentRow>> = OrderedMap::new();
     for row in rows.rows::<PostIntentRow>()? {
-        posts.entry(row.conversation_id.clone()).or_default().push(row);
+        posts.or_default(row.conversation_id.clone()).push(row);
     }
     Ok(posts)
 }
@@ -30,8 +31,8 @@ pub(super) fn posts_by_conversation(
 /// The local posts and the deliveries of a conversation, each taken once by the record that finishes it.
 pub(super) struct Completions {
     local_id: AgentId,
-    intents: BTreeMap<String, PostIntentRow>,
-    deliveries: BTreeMap<String, PendingDeliveryRow>,
+    intents: OrderedMap<String, PostIntentRow>,
+    deliveries: OrderedMap<String, PendingDeliveryRow>,
     unfinished: Vec<(u64, PostIntent)>,
 }
 
@@ -44,7 +45,7 @@ impl Completions {
         local: &Local,
     ) -> Result<Self, Corruption> {
         let local_id = local.card.agent_id();
-        let (mut intents, mut unfinished) = (BTreeMap::new(), Vec::new());
+        let (mut intents, mut unfinished) = (OrderedMap::new(), Vec::new());
         for row in posts {
             let intent = PostIntent::decode_over(&local.history, row.canonical_intent.as_bytes())
                 .map_err(|error| corrupt(&row, error))?;

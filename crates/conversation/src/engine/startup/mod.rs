@@ -6,7 +6,7 @@
 mod completions;
 mod transport;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use conclave_harness::AgentId;
 
@@ -28,6 +28,7 @@ use crate::engine::stored::{
 };
 use crate::engine::stored_evidence::{load_reanchor_votes, load_signatures, load_votes};
 use crate::engine::text::utf8;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::rows::{
     ConversationStateRow, IdentityBindingRow, ObligationRow, PostIntentRow, ProposalLockRow, ReanchorRow,
     StagedRecordRow,
@@ -75,8 +76,8 @@ impl Engine {
         };
         let ids = held(rows)?;
         require_every_row_held(rows, &ids)?;
-        let mut conversations = BTreeMap::new();
-        let mut unresumed = BTreeMap::new();
+        let mut conversations = OrderedMap::new();
+        let mut unresumed = OrderedMap::new();
         let mut posts = posts_by_conversation(rows)?;
         for id in ids {
             let own = posts.remove(&id.to_string()).unwrap_or_default();
@@ -130,7 +131,7 @@ const OF_HELD_CONVERSATIONS: [Table; 9] = [
 
 /// No row may belong to a conversation that is not held.
 fn require_every_row_held(rows: &Snapshot, ids: &[ConversationId]) -> Result<(), Corruption> {
-    let held: BTreeSet<KeyPart> = ids.iter().map(|id| KeyPart::Text(id.to_string())).collect();
+    let held: OrderedSet<KeyPart> = ids.iter().map(|id| KeyPart::Text(id.to_string())).collect();
     for table in OF_HELD_CONVERSATIONS {
         for key in rows.keys(table) {
             if key.parts().first().is_none_or(|first| !held.contains(first)) {
@@ -215,7 +216,7 @@ fn load_conversation(
         conversation,
         Resume {
             owed,
-            pending: BTreeSet::new(),
+            pending: OrderedSet::new(),
         },
     ))
 }

@@ -1,7 +1,5 @@
 //! What is on its way, watched, delivered and read.
 
-use std::collections::BTreeMap;
-
 use conclave_harness::{AgentCard, AgentId, EncodedSignedMessage, MessageId, sealed_body};
 
 use crate::engine::Local;
@@ -16,6 +14,7 @@ use crate::engine::run::Resume;
 use crate::engine::shared::{DeliveryEntry, Numbers};
 use crate::engine::stored::{Trust, column, corrupt, load_membership, require};
 use crate::membership::Membership;
+use crate::ordered::OrderedMap;
 use crate::store::rows::{
     Disposition, OutboundRow, PendingDeliveryRow, Sequence, SequenceRow, TransportCursorRow,
     WatchedConversationRow,
@@ -27,8 +26,8 @@ use crate::values::{ConversationId, DeliveryToken};
 pub(super) fn load_outbox(
     rows: &Snapshot,
     local: &Local,
-    conversations: &BTreeMap<ConversationId, Conversation>,
-    unresumed: &mut BTreeMap<ConversationId, Resume>,
+    conversations: &OrderedMap<ConversationId, Conversation>,
+    unresumed: &mut OrderedMap<ConversationId, Resume>,
 ) -> Result<Outbox, OpenError> {
     let mut outbox = Outbox::default();
     for row in rows.rows::<OutboundRow>()? {
@@ -70,11 +69,7 @@ pub(super) fn load_outbox(
         let plaintext =
             sealed_body::open(&local.card, &local.key, &verified).map_err(|error| corrupt(&row, error))?;
         verify_invitations(&row, &conversation.membership, local)?;
-        unresumed
-            .entry(conversation_id)
-            .or_default()
-            .pending
-            .insert(plaintext);
+        unresumed.or_default(conversation_id).pending.insert(plaintext);
         outbox.push(
             conversation_id,
             Envelope {
@@ -114,8 +109,8 @@ fn verify_invitations(row: &OutboundRow, membership: &Membership, local: &Local)
 pub(super) fn load_watched(
     rows: &Snapshot,
     trust: &Trust<'_>,
-) -> Result<BTreeMap<ConversationId, Watched>, Corruption> {
-    let mut watched = BTreeMap::new();
+) -> Result<OrderedMap<ConversationId, Watched>, Corruption> {
+    let mut watched = OrderedMap::new();
     for row in rows.rows::<WatchedConversationRow>()? {
         let id: ConversationId = column(&row, &row.conversation_id)?;
         let held = rows.bytes(Table::Memberships, &row.key()).is_some();
@@ -138,8 +133,8 @@ pub(super) fn load_watched(
 pub(super) fn load_deliveries(
     rows: &Snapshot,
     draft: &mut Draft<'_>,
-) -> Result<BTreeMap<DeliveryToken, DeliveryEntry>, Corruption> {
-    let mut deliveries = BTreeMap::new();
+) -> Result<OrderedMap<DeliveryToken, DeliveryEntry>, Corruption> {
+    let mut deliveries = OrderedMap::new();
     let mut pending = Vec::new();
     for row in rows.rows::<PendingDeliveryRow>()? {
         let delivery = Delivery {
@@ -172,8 +167,8 @@ pub(super) fn load_deliveries(
     Ok(deliveries)
 }
 
-pub(super) fn load_cursors(rows: &Snapshot) -> Result<BTreeMap<Feed, Cursor>, Corruption> {
-    let mut cursors = BTreeMap::new();
+pub(super) fn load_cursors(rows: &Snapshot) -> Result<OrderedMap<Feed, Cursor>, Corruption> {
+    let mut cursors = OrderedMap::new();
     for row in rows.rows::<TransportCursorRow>()? {
         let feed = match row.feed.as_str() {
             TransportCursorRow::INVITATIONS => Feed::Invitations,
