@@ -14,6 +14,7 @@
 //! | [`binding`] | how conversations travel over the backend: topics, framing, invitations |
 //! | [`store`] | what an endpoint keeps, and the transitions that change it |
 //! | [`engine`] | one input in, one step out: what to commit, then what to do |
+//! | [`export`] | a history in a file, verified by whoever has the Registry's key |
 //! | [`ordered`] | the maps and sets all of these keep |
 //! | `planted` | steps done wrong on purpose, for tests and the simulation alone (feature `planted-bugs`) |
 
@@ -21,6 +22,7 @@ pub mod address;
 pub mod binding;
 pub mod certificates;
 pub mod engine;
+pub mod export;
 pub mod membership;
 pub mod ordered;
 pub mod outer_message;

@@ -70,6 +70,20 @@ impl Chain {
         self.anchor(&link.anchor_hash)
     }
 
+    /// The place of the anchor a record was certified under.
+    pub(super) fn place_of_anchor(&self, link: &Link) -> Option<u64> {
+        let place = self
+            .anchors
+            .iter()
+            .position(|anchor| *anchor.hash() == link.anchor_hash)?;
+        Some(place as u64)
+    }
+
+    /// Where a record stands.
+    pub(super) fn ordinal(&self, record: &RecordHash) -> Option<u64> {
+        self.ordinals.get(record).copied()
+    }
+
     /// Whether a record is certified here.
     pub(super) fn holds(&self, record: &RecordHash) -> bool {
         self.ordinals.contains_key(record)

@@ -16,7 +16,7 @@ use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::rows::AnchorRow;
 use crate::store::rows::MembershipRow;
 use crate::store::transition::Foundation;
-use crate::values::{ActionHash, ClosedValue, PostId, PostIntent, PostIntentHash, RecordHash};
+use crate::values::{ActionHash, ClosedValue, PostId, PostIntent, RecordHash};
 use crate::verification::{Position, VerifiedRouterAnchor};
 
 use super::text::{canonical, utf8};
@@ -71,8 +71,8 @@ pub(super) struct Conversation {
     pub(super) folds: OrderedMap<ActionHash, Fold>,
     /// The certified folds that are kept, the head last.
     retained: VecDeque<ActionHash>,
-    /// Every certified post.
-    pub(super) posts: BTreeMap<(AgentId, PostId), PostIntentHash>,
+    /// Every certified post, and the ordinal of its record.
+    pub(super) posts: BTreeMap<(AgentId, PostId), u64>,
     /// The local agent's unfinished posts, oldest first.
     pub(super) intents: VecDeque<Intent>,
     /// The open proposal of the oldest of them.
@@ -195,7 +195,7 @@ impl Conversation {
             self.begun_by = Some(intent.author_agent_id);
         }
         self.posts
-            .insert((intent.author_agent_id, intent.post_id), intent.hash());
+            .insert((intent.author_agent_id, intent.post_id), self.next_ordinal);
         self.next_ordinal += 1;
         self.head = Some(action_hash);
         self.locked = None;

@@ -228,7 +228,8 @@ pub(super) fn load_certified(
     )?;
     let row: StagedRecordRow = required(rows, &key.with(&link.record_hash))?;
     let record = load_record(&row, membership)?;
-    let anchor = load_anchor_at(rows, record.anchor_hash(), membership, trust)?;
+    let key = key_of_anchor(membership, record.anchor_hash());
+    let anchor = load_anchor(&required(rows, &key)?, membership, trust)?;
     let signatures = load_signatures(rows, &record, membership, trust)?;
     let votes = load_votes(rows, &record, membership, trust)?;
     VerifiedActionCertifiedRecord::assemble(record, &anchor, signatures, membership)
@@ -236,16 +237,21 @@ pub(super) fn load_certified(
         .ok_or_else(|| corrupt(&link, "the retained evidence does not complete its certificates"))
 }
 
-/// Reads one anchor and verifies it.
+/// Reads the anchor at a place of the chain and verifies it.
 pub(super) fn load_anchor_at(
     rows: &Snapshot,
     hash: &AnchorHash,
+    place: u64,
     membership: &Membership,
     trust: &mut Trust<'_>,
 ) -> Result<VerifiedRouterAnchor, Corruption> {
-    let key = Key::new([&membership.conversation_id().to_string(), &hash.to_string()]);
-    let row: AnchorRow = required(rows, &key)?;
+    let row: AnchorRow = required(rows, &key_of_anchor(membership, hash))?;
+    require(&row, row.position == place, "another anchor holds the place")?;
     load_anchor(&row, membership, trust)
+}
+
+fn key_of_anchor(membership: &Membership, hash: &AnchorHash) -> Key {
+    Key::new([&membership.conversation_id().to_string(), &hash.to_string()])
 }
 
 /// Verifies a stored descriptor.

@@ -12,6 +12,7 @@ mod fencing;
 mod flooding;
 mod judging;
 mod planted;
+mod reading;
 mod reanchoring;
 mod recovering;
 mod restarts;

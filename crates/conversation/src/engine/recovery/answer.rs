@@ -162,7 +162,7 @@ impl Conversation {
     }
 
     /// What must be read to show an item.
-    fn item_reads(&self, item: Next) -> Vec<Read> {
+    pub(in crate::engine) fn item_reads(&self, item: Next) -> Vec<Read> {
         let id = self.membership.conversation_id().to_string();
         let key = Key::new([&id]);
         let anchor_read = |hash: &str| Read::Row(AnchorRow::TABLE, key.clone().with(hash));
@@ -206,7 +206,12 @@ impl Conversation {
         let Some(Answering { request, item, next }) = self.answering.remove(&requester) else {
             return;
         };
-        match self.load_item(rows, item, shared) {
+        let mut trust = Trust {
+            registry: &shared.local.registry,
+            history: &shared.local.history,
+            memory: &mut shared.memory,
+        };
+        match self.load_item(rows, item, &mut trust) {
             // A store that cannot be trusted gives no answer, and no engine.
             Err(corruption) => return shared.fail(Fatal::OwnValue(corruption.to_string())),
             Ok(None) => {}
@@ -219,30 +224,26 @@ impl Conversation {
         }
     }
 
-    fn load_item(
+    /// An item of the chain, read back and verified as start-up verifies it; none if the chain has no such item.
+    pub(in crate::engine) fn load_item(
         &self,
         rows: &Snapshot,
         item: Next,
-        shared: &mut Shared,
+        trust: &mut Trust<'_>,
     ) -> Result<Option<CatchUpItem>, Corruption> {
-        let mut trust = Trust {
-            registry: &shared.local.registry,
-            history: &shared.local.history,
-            memory: &mut shared.memory,
-        };
         match item {
             Next::Record(ordinal) => {
                 let Some(link) = self.chain.link(ordinal) else {
                     return Ok(None);
                 };
-                let record = load_certified(rows, ordinal, &link.record_hash, &self.membership, &mut trust)?;
+                let record = load_certified(rows, ordinal, &link.record_hash, &self.membership, trust)?;
                 Ok(Some(record.to_value().into()))
             }
             Next::Anchor(place) => {
                 let Some(anchor) = self.chain.anchors().get(place) else {
                     return Ok(None);
                 };
-                let anchor = load_anchor_at(rows, anchor.hash(), &self.membership, &mut trust)?;
+                let anchor = load_anchor_at(rows, anchor.hash(), place as u64, &self.membership, trust)?;
                 Ok(match anchor.value() {
                     RouterAnchor::Genesis(_) => None,
                     RouterAnchor::Completed(completed) => Some((**completed).clone().into()),

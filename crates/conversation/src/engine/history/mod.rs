@@ -1,6 +1,9 @@
-//! Owner reads: the certified history of a conversation, verified as a whole before any of it is shown.
+//! Owner reads: the certified history of a conversation, verified before any of it is shown; page by page over an open
+//! engine, or as a whole over the rows of a store alone.
 //!
 //! A read creates no delivery and authorises no send. It fails at the first row that cannot be trusted.
+
+mod page;
 
 use conclave_harness::{AgentId, EncodedSignedMessage, PublicKey, WireVersions};
 
@@ -12,6 +15,11 @@ use crate::ordered::OrderedMap;
 use crate::store::{Key, Read, Snapshot, Table};
 use crate::values::{ActionHash, AnchorHash, ConversationId, RecordCore, RecordHash};
 use crate::verification::VerifiedCertifiedRecord;
+
+pub use page::{
+    HISTORY_PAGE_STATEMENTS_MAX, HistoryError, HistoryPage, HistoryPlace, HistoryPlan, HistorySnapshot,
+    HistoryStart,
+};
 
 /// One certified record with everything that proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
