@@ -1,41 +1,61 @@
-// The packed npm package, installed into an empty project.
+// The packed npm package, installed into an empty project: what it does in Node, its types, its sizes, what a bundler keeps.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { temporaryFolder } from "../support/deployment.mjs";
+import { build } from "esbuild";
+import { makeProject, root, tarball, tool } from "../support/project.mjs";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
-const packed = path.join(root, "target/npm");
+/** What an app with high demands asks of its own types and of those it imports. */
+const STRICT = {
+  compilerOptions: {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    noPropertyAccessFromIndexSignature: true,
+    noImplicitOverride: true,
+    verbatimModuleSyntax: true,
+    isolatedModules: true,
+    skipLibCheck: false,
+    noEmit: true,
+    target: "es2022",
+    lib: ["es2022", "dom", "dom.asynciterable"],
+    types: [],
+  },
+  files: ["program.ts"],
+};
+
+const MODULE = "conclave_web_client_bg.wasm";
 
 describe("the npm package", () => {
   let project;
+  /** The names after `@conclave/client` that have types: "", "/backend" and so on. */
+  let entries;
 
   before(() => {
-    project = temporaryFolder();
-    const tarballs = fs.readdirSync(packed).filter((name) => name.endsWith(".tgz"));
-    assert.equal(tarballs.length, 1, `one tarball in target/npm: ${tarballs}`);
-    fs.writeFileSync(path.join(project.path, "package.json"), JSON.stringify({ type: "module", private: true }));
-    const flags = ["install", "--offline", "--no-audit", "--no-fund", "--ignore-scripts", path.join(packed, tarballs[0])];
-    execFileSync("npm", flags, { cwd: project.path, stdio: "pipe" });
+    project = makeProject();
+    const { exports } = JSON.parse(fs.readFileSync(path.join(project.path, "node_modules/@conclave/client/package.json"), "utf8"));
+    entries = Object.entries(exports).filter(([, target]) => typeof target === "object").map(([name]) => name.slice(1));
   });
   after(() => project?.remove());
 
   const runNode = (script) =>
     spawnSync(process.execPath, ["--input-type=module", "--eval", script], { cwd: project.path, encoding: "utf8" });
 
-  test("importing it in Node has no effect but its exports", () => {
-    const { stdout, stderr, status } = runNode(`
-      const before = Object.keys(globalThis).length;
-      const client = await import("@conclave/client");
-      if (Object.keys(globalThis).length !== before) throw new Error("a global was added");
-      console.log(typeof client.Endpoint.open, client.SendError.prototype instanceof client.ConclaveError);
-    `);
-    assert.equal(status, 0, stderr);
-    assert.equal(stdout.trim(), "function true");
+  test("importing any entry in Node has no effect but its exports", () => {
+    // What a worker runs is no module to import: it speaks at once to whoever started it.
+    for (const entry of entries.filter((name) => name !== "/worker")) {
+      const { stdout, stderr, status } = runNode(`
+        const before = Object.keys(globalThis).length;
+        const { ConclaveError } = await import("@conclave/client${entry}");
+        if (Object.keys(globalThis).length !== before) throw new Error("a global was added");
+        console.log(typeof ConclaveError);
+      `);
+      assert.equal(status, 0, stderr);
+      assert.equal(stdout.trim(), "function", `@conclave/client${entry}`);
+    }
   });
 
   test("opening an endpoint outside a browser is a typed error", () => {
@@ -47,35 +67,79 @@ describe("the npm package", () => {
     assert.equal(stdout.trim(), "module-unavailable");
   });
 
-  test("its types carry a strict TypeScript program, and refuse a wrong one", () => {
-    const compile = (source) => {
-      fs.writeFileSync(path.join(project.path, "program.ts"), source);
-      const flags = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom", "program.ts"];
-      return spawnSync(path.join(root, "node_modules/.bin/tsc"), flags, { cwd: project.path, encoding: "utf8" });
-    };
-    const right = compile(`
-      import { Endpoint, SendError } from "@conclave/client";
-      const endpoint = await Endpoint.open({ url: new URL("https://conclave.example"), name: "alice" });
-      try {
-        const { postId } = await endpoint.send("agent:bob", "hello", { signal: AbortSignal.timeout(1000) });
-        const text: string = postId;
-        console.log(text);
-      } catch (error) {
-        if (error instanceof SendError && error.code === "unknown-agent") console.log(error.retryable);
-      }
-      for await (const { message, acknowledge } of endpoint.messages()) {
-        const sender: \`agent:\${string}\` = message.sender;
-        console.log(sender);
-        await acknowledge();
-      }
-      await endpoint.close();
-    `);
-    assert.equal(right.status, 0, right.stdout);
-    const wrong = compile(`
-      import { Endpoint } from "@conclave/client";
-      const endpoint = await Endpoint.open({ url: "https://conclave.example" });
-      await endpoint.send("bob", 1);
-    `);
-    assert.notEqual(wrong.status, 0);
+  test("its types resolve in every kind of ESM project", () => {
+    const flags = [tarball(), "--profile", "esm-only", "--exclude-entrypoints", MODULE, "--no-emoji", "--no-color"];
+    const { stdout, stderr, status } = spawnSync(tool("attw"), flags, { encoding: "utf8" });
+    assert.equal(status, 0, stdout + stderr);
+  });
+
+  for (const resolution of [{ module: "nodenext" }, { module: "esnext", moduleResolution: "bundler" }]) {
+    test(`its types carry a strict TypeScript program, and refuse a wrong one (module ${resolution.module})`, () => {
+      const compile = (source) => {
+        project.write("program.ts", source);
+        const { files, compilerOptions } = STRICT;
+        project.write("tsconfig.json", JSON.stringify({ files, compilerOptions: { ...compilerOptions, ...resolution } }));
+        return spawnSync(tool("tsc"), ["--project", "."], { cwd: project.path, encoding: "utf8" });
+      };
+      const everything = entries.map((entry, at) => `import type * as entry${at} from "@conclave/client${entry}";\nexport type Entry${at} = typeof entry${at};`);
+      const right = compile(`
+        ${everything.join("\n")}
+        import { Endpoint, SendError } from "@conclave/client";
+        const endpoint = await Endpoint.open({ url: new URL("https://conclave.example"), name: "alice" });
+        try {
+          const { postId } = await endpoint.send("agent:bob", "hello", { signal: AbortSignal.timeout(1000) });
+          const text: string = postId;
+          console.log(text);
+        } catch (error) {
+          if (error instanceof SendError && error.code === "unknown-agent") console.log(error.retryable);
+        }
+        for await (const { message, acknowledge } of endpoint.messages()) {
+          const sender: \`agent:\${string}\` = message.sender;
+          console.log(sender);
+          await acknowledge();
+        }
+        await endpoint.close();
+      `);
+      assert.equal(right.status, 0, right.stdout);
+      const wrong = compile(`
+        import { Endpoint } from "@conclave/client";
+        const endpoint = await Endpoint.open({ url: "https://conclave.example" });
+        await endpoint.send("bob", 1);
+      `);
+      assert.notEqual(wrong.status, 0);
+    });
+  }
+
+  /** The files of the package that a bundler keeps of a program. */
+  const kept = async (contents) => {
+    const { metafile } = await build({
+      stdin: { contents, resolveDir: project.path },
+      bundle: true,
+      format: "esm",
+      outdir: "unused",
+      write: false,
+      metafile: true,
+      minify: true,
+      logLevel: "error",
+    });
+    return Object.values(metafile.outputs)
+      .flatMap(({ inputs }) => Object.entries(inputs))
+      .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+      .map(([file]) => file)
+      .filter((file) => file.includes("@conclave/client"));
+  };
+
+  test("what is not used of it is not bundled", async () => {
+    const whole = await kept(`import { Endpoint } from "@conclave/client"; console.log(Endpoint);`);
+    assert.ok(whole.some((file) => file.endsWith("conclave_web_client.js")), "an endpoint needs the module's glue");
+    const error = await kept(`import { ConclaveError } from "@conclave/client"; console.log(ConclaveError);`);
+    assert.deepEqual(error.map((file) => path.basename(file)), ["errors.js"]);
+    assert.deepEqual(await kept(`import "@conclave/client";`), []);
+  });
+
+  test("the sizes in its README are those of what was built, and within the bound", () => {
+    const script = path.join(root, "web-client/tools/sizes.mjs");
+    const { stderr, status } = spawnSync(process.execPath, [script, "--check"], { encoding: "utf8" });
+    assert.equal(status, 0, stderr);
   });
 });

@@ -5,7 +5,8 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    bench, children, dev, doctor, fuzz, parts, requirements, sim, test, tools::Tools, workspace::Workspace,
+    bench, children, dev, docs, doctor, fuzz, parts, requirements, sim, test, tools::Tools,
+    workspace::Workspace,
 };
 
 /// Builds, runs and tests Conclave. Start with `cargo xtask dev`.
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Test(TestArguments),
     /// Build the worker, the client package and the site.
     Build(BuildArguments),
+    /// Write the pages that are made from what they speak of: sizes, error codes, the client's reference.
+    Docs,
     /// Write one folder with all that a machine needs to serve the deployment without Cloudflare.
     Bundle(BundleArguments),
     /// List every requirement with the tests that hold it; fail on one without.
@@ -135,12 +138,14 @@ pub(crate) enum Part {
     Client,
     /// The site, as static files in target/site.
     Site,
+    /// The client's reference, which the site then serves as /reference/.
+    Reference,
 }
 
 /// `cargo xtask build`
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    cargo xtask build                  all three\n  \
+    cargo xtask build                  all of them\n  \
     cargo xtask build client           only the npm package, in target/npm/*.tgz\n\n\
     A part whose inputs did not change since it was last built is left as it is.")]
 pub(crate) struct BuildArguments {
@@ -355,6 +360,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
+        Command::Docs => docs::run(&workspace)?,
         Command::Bundle(arguments) => dev::self_hosted::run(&workspace, &arguments)?,
         Command::Requirements(arguments) => requirements::run(&workspace, &arguments)?,
         Command::Sim(arguments) => {

@@ -1,4 +1,4 @@
-//! The three parts that are built, and the order between them: the site bundles the client.
+//! The parts that are built, and the order between them: the site bundles the client, and its reference if there is one.
 
 use std::fs::{self, File, TryLockError};
 
@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::{
     build::{self, WorkerArtifacts, WorkerOptions},
     cli::Part,
-    client_build, progress, site_build,
+    client_build, progress, reference_build, site_build,
     tools::Tools,
     workspace::Workspace,
 };
@@ -43,6 +43,9 @@ pub(crate) fn build(
     }
     if wanted(Part::Client) || wanted(Part::Site) {
         client_build::client(workspace, tools, options.debug)?;
+    }
+    if wanted(Part::Reference) {
+        reference_build::reference(workspace, tools)?;
     }
     if wanted(Part::Site) {
         site_build::site(workspace, tools)?;

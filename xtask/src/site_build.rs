@@ -2,6 +2,7 @@
 //!
 //! - `www/src/main.ts` becomes `/main.js`; an import of `@conclave/client` stays one of `/client/index.js`;
 //! - the client package's modules are served as `/client/…`, so that a plain module script can import them too;
+//! - the client's reference, if it is written, is served as `/reference/`;
 //! - everything else in `www`, but for its configuration, is copied.
 
 use std::{fs, path::Path, process::Command};
@@ -12,6 +13,7 @@ use crate::{
     children,
     client_build::{PACKAGE_FOLDER, empty},
     progress,
+    reference_build::REFERENCE_FOLDER,
     stamp::Stamp,
     tools::Tools,
     workspace::Workspace,
@@ -26,6 +28,7 @@ const ENTRY: &str = "www/src/main.ts";
 /// Names in `www` that are not served.
 const NOT_SERVED: &[&str] = &[
     "src",
+    "reference",
     "node_modules",
     "package.json",
     "package-lock.json",
@@ -38,6 +41,7 @@ const INPUTS: &[&str] = &[
     "www",
     "package-lock.json",
     "target/stamps/client",
+    "target/stamps/reference",
     "xtask/src/site_build.rs",
 ];
 
@@ -73,6 +77,11 @@ pub(crate) fn site(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
     copy(&www, &next, NOT_SERVED).with_context(|| format!("copying {}", www.display()))?;
     let dist = workspace.target().join(PACKAGE_FOLDER).join("dist");
     copy(&dist, &next.join("client"), &[]).with_context(|| format!("copying {}", dist.display()))?;
+    let reference = workspace.target().join(REFERENCE_FOLDER);
+    if reference.exists() {
+        copy(&reference, &next.join(REFERENCE_FOLDER), &[])
+            .with_context(|| format!("copying {}", reference.display()))?;
+    }
     if workspace.path(ENTRY).exists() {
         children::run(
             "bundling the site's scripts",
