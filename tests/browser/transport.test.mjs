@@ -95,6 +95,31 @@ describe("the connection of an endpoint", () => {
     assert.ok(a.statics.length > 0);
   });
 
+  // API-292, API-294, API-295
+  test("an endpoint shares the connection of a backend, and everyone sees and clears one set of counts", async () => {
+    const { page } = await pageOf(browser, deployment.url);
+    const seen = await page.evaluate(async () => {
+      const { Backend } = await import("/client/backend/index.js");
+      const { Endpoint } = await import("/client/index.js");
+      const backend = await Backend.connect({ url: location.origin });
+      const endpoint = await Endpoint.open({ backend, name: "four-a" });
+      const refused = await Endpoint.open({ backend, url: location.origin, name: "four-b" }).catch((error) => error.code);
+      await backend.newest(`00${"ab".repeat(16)}`);
+      const iterator = endpoint.progress();
+      for (let event = await iterator.next(); event.value.state !== "online"; event = await iterator.next());
+      while ((await endpoint.statistics()).subscribe === 0) await new Promise((resolve) => requestAnimationFrame(resolve));
+      const counts = [await endpoint.statistics(), backend.statistics()];
+      const text = await endpoint.statisticsSummary();
+      await endpoint.clearStatistics();
+      return { refused, counts, text, cleared: backend.statistics() };
+    });
+    assert.equal(seen.refused, "invalid-options");
+    assert.deepEqual(seen.counts[0], seen.counts[1]);
+    assert.deepEqual([seen.counts[0].queryNewest, seen.counts[0].subscribe], [1, 1]);
+    assert.match(seen.text, /^queryNewest +1$/m);
+    assert.deepEqual(Object.values(seen.cleared), [0, 0, 0, 0, 0, 0, 0]);
+  });
+
   test("a connection that was lost is there again when the browser goes online", async () => {
     const [a, b] = [await pageOf(browser, deployment.url), await pageOf(browser, deployment.url)];
     await open(a, "three-a");

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { draws } from "../support/draws.mjs";
 import { frame } from "../support/raw.mjs";
 
 const { FrameReader, frame: framed, MESSAGE_BYTES_MAX } = await import("../../target/client-package/dist/transport/frames.js");
@@ -17,15 +18,6 @@ function read(pieces) {
   assert.ok(ends.length <= 1 && (ends.length === 0 || "end" in arrivals.at(-1)), "nothing comes after an end");
   const messages = arrivals.flatMap((arrival) => ("message" in arrival ? [Buffer.from(arrival.message).toString()] : []));
   return { messages, end: reader.finish() };
-}
-
-/** A generator of numbers below a bound, the same each time. */
-function draws(seed) {
-  let state = seed;
-  return (bound) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * bound);
-  };
 }
 
 describe("frames of a response", () => {

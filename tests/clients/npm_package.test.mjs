@@ -58,6 +58,17 @@ describe("the npm package", () => {
     }
   });
 
+  test("the client of the backend runs in Node, and refuses a deployment that is away by a typed error", () => {
+    const { stdout, stderr, status } = runNode(`
+      const { Backend, BackendError, topics } = await import("@conclave/client/backend");
+      console.log(topics.groupMessages(new Uint8Array(16)));
+      await Backend.connect({ url: "http://127.0.0.1:1" })
+        .catch((error) => console.log(error instanceof BackendError, error.code, error.retryable));
+    `);
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout, `${"00".repeat(17)}\ntrue unavailable true\n`);
+  });
+
   test("opening an endpoint outside a browser is a typed error", () => {
     const { stdout, stderr, status } = runNode(`
       const { Endpoint } = await import("@conclave/client");

@@ -114,8 +114,64 @@ export type HistoryErrorCode =
   /** The store failed. */
   | "persistence-failed";
 
+/** Why a call to the backend failed: gRPC's codes. */
+export type BackendErrorCode =
+  /** The call was given up on the other side. */
+  | "cancelled"
+  /** What answered is no backend, or failed in a way that it does not name. Check the address. */
+  | "unknown"
+  /** The request is malformed, beyond a bound, or not admitted. The same request fails again: change it. */
+  | "invalid-argument"
+  /** There was no answer in time. The same call may be made again. */
+  | "deadline-exceeded"
+  /** There is no such thing. */
+  | "not-found"
+  /** There is such a thing already. */
+  | "already-exists"
+  /** The credential is good and does not allow this. Ask for one that does. */
+  | "permission-denied"
+  /** Something is used up for now. The same call may be made again, later. */
+  | "resource-exhausted"
+  /** The deployment is not in the state that the call asks for. */
+  | "failed-precondition"
+  /** The identity history has moved: read the inbox's identity topic, build the update anew on it, and publish that. */
+  | "aborted"
+  /** The request or its answer is longer than the transport carries. Ask for less; settle a publish by a read. */
+  | "out-of-range"
+  /** The deployment does not serve this call, or not in this form. */
+  | "unimplemented"
+  /** An invariant is broken, in the deployment or in what answered. Report it. */
+  | "internal"
+  /** The deployment can not be reached, or not serve for now. The same call may be made again. */
+  | "unavailable"
+  /** Stored data is lost. Report it. */
+  | "data-loss"
+  /** The credential is missing, expired or unknown. Connect with one that is good. */
+  | "unauthenticated";
+
+/** What a publish was refused for. */
+export type PublishErrorReason =
+  | "unspecified"
+  /** An envelope does not parse as what it says it is. */
+  | "malformed-payload"
+  /** A key package's signatures, lifetime or credential are not good. */
+  | "invalid-key-package"
+  /** An identity update does not apply to its inbox. */
+  | "invalid-identity-update"
+  /** A signature does not verify. */
+  | "invalid-signature"
+  /** An envelope or the request is beyond a bound. A publish is atomic, so it is not split: publish fewer envelopes. */
+  | "too-large"
+  /** Another inbox claimed the handle. */
+  | "handle-taken"
+  /** The deployment does not give this handle away. */
+  | "handle-not-allowed"
+  /** The inbox claimed a handle less than 7 days ago. */
+  | "handle-too-soon";
+
 /** Every stable code. */
 export type ErrorCode =
+  | BackendErrorCode
   | SendErrorCode
   | ListenErrorCode
   | AcknowledgeErrorCode
@@ -174,6 +230,40 @@ export class StoreError extends ConclaveError<StoreErrorCode> {
 /** `Endpoint.history` or `Endpoint.conversations` failed. */
 export class HistoryError extends ConclaveError<HistoryErrorCode> {
   override readonly name = "HistoryError";
+}
+
+/** A call to the backend failed. */
+export class BackendError extends ConclaveError<BackendErrorCode> {
+  override readonly name: string = "BackendError";
+}
+
+/** `Backend.publish` failed. */
+export class PublishError extends BackendError {
+  override readonly name = "PublishError";
+  /**
+   * Whether the publish is known to have stored nothing. If not, it may have stored everything: do not publish another envelope
+   * for the same message until a publish of the same envelopes, or `Backend.settle`, has said what became of it.
+   */
+  readonly isRefused: boolean;
+  /** What it was refused for, where the deployment says so. */
+  readonly reason: PublishErrorReason | undefined;
+  /** Which envelope it was refused for; `undefined` where it was for the request as a whole. */
+  readonly index: number | undefined;
+
+  constructor(
+    code: BackendErrorCode,
+    message: string,
+    options: ConclaveErrorOptions & {
+      readonly isRefused: boolean;
+      readonly reason?: PublishErrorReason | undefined;
+      readonly index?: number | undefined;
+    },
+  ) {
+    super(code, message, options);
+    this.isRefused = options.isRefused;
+    this.reason = options.reason;
+    this.index = options.index;
+  }
 }
 
 /** The operation a failure belongs to, as the wasm module names it. */

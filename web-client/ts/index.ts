@@ -4,6 +4,7 @@
  *
  * @packageDocumentation
  */
+export * from "./backend/index.js";
 export { Endpoint } from "./endpoint.js";
 export {
   AcknowledgeError,

@@ -4,6 +4,8 @@
 import {
   type Address,
   AcknowledgeError,
+  Backend,
+  BackendError,
   ConclaveError,
   type Content,
   type Delivery,
@@ -13,8 +15,10 @@ import {
   ListenError,
   OpenError,
   type Progress,
+  PublishError,
   SendError,
   StoreError,
+  topics,
 } from "./index.js";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -73,4 +77,30 @@ export function codesAreClosedPerOperation(thrown: unknown): ErrorCode | undefin
   // @ts-expect-error a send has no such failure
   if (thrown instanceof SendError && thrown.code === "store-locked") return undefined;
   return thrown instanceof ConclaveError && !thrown.retryable ? thrown.code : undefined;
+}
+
+export async function aBackendPublishesReadsAndIsShared(signal: AbortSignal, data: Uint8Array): Promise<void> {
+  const backend = await Backend.connect({ url: "https://conclave.example", credential: async () => "token", signal });
+  const [meta] = await backend.publish([{ kind: "group-message", data }], { signal });
+  holds<Same<NonNullable<typeof meta>["sequenceId"], bigint>>();
+  const topic = topics.groupMessages(data);
+  for await (const { envelope } of backend.query([topic, { topic, after: 1n }], { limit: 10 })) {
+    if (envelope?.kind === "welcome") envelope.installationKey.byteLength;
+  }
+  for await (const page of backend.query(topic).pages()) page.length;
+  (await backend.newest(topic)).get(topic)?.meta.sequenceId.toString();
+  const subscription = backend.subscribe(topic, { signal });
+  subscription.add({ topic, after: 5n });
+  for await (const { meta } of subscription) holds<Same<typeof meta.sequenceId, bigint>>();
+  await using endpoint = await Endpoint.open({ backend, name: "alice" });
+  holds<Same<Awaited<ReturnType<typeof endpoint.statistics>>["publish"], number>>();
+  // @ts-expect-error the backend has an address already
+  await Endpoint.open({ backend, url: "https://conclave.example", name: "alice" });
+  // @ts-expect-error an envelope has a closed set of kinds
+  await backend.publish([{ kind: "picture", data }]);
+}
+
+export function aPublishThatFailedSaysWhatIsKnown(thrown: unknown): boolean {
+  if (thrown instanceof PublishError && thrown.reason === "too-large") return thrown.isRefused;
+  return thrown instanceof BackendError && thrown.code === "unavailable" && thrown.retryable;
 }

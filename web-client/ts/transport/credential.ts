@@ -25,16 +25,24 @@ export class CredentialSource {
   async token(refused?: string): Promise<string | undefined> {
     const credential = this.#credential;
     if (typeof credential !== "function") return credential;
-    let asked = this.#token;
-    if (asked === undefined || (refused !== undefined && (await asked) === refused && this.#token === asked)) {
-      asked = Promise.resolve().then(credential);
-      this.#token = asked;
-    }
-    try {
-      return await asked;
-    } catch (cause) {
-      if (this.#token === asked) this.#token = undefined;
-      throw new CallFailure(drawn("unauthenticated", "the credential can not be obtained", cause));
+    let isRenewed = false;
+    for (;;) {
+      const asked = (this.#token ??= Promise.resolve().then(credential));
+      const forget = () => {
+        if (this.#token === asked) this.#token = undefined;
+      };
+      let token: string;
+      try {
+        token = await asked;
+      } catch (cause) {
+        forget();
+        throw new CallFailure(drawn("unauthenticated", "the credential can not be obtained", cause));
+      }
+      if (token !== refused) return token;
+      forget();
+      // Asked for after the refusal: there is no other.
+      if (isRenewed) return token;
+      isRenewed = true;
     }
   }
 

@@ -1,0 +1,247 @@
+// What the package's connection does while it waits: it is woken, it notices silence, and it asks for a credential once.
+
+import assert from "node:assert/strict";
+import { afterEach, describe, mock, test } from "node:test";
+import { Door, answered } from "../support/door.mjs";
+import { frame } from "../support/raw.mjs";
+import { encode } from "../support/wire.mjs";
+
+const dist = new URL("../../target/client-package/dist/", import.meta.url);
+const { Connection } = await import(new URL("transport/connection.js", dist));
+const { CredentialSource } = await import(new URL("transport/credential.js", dist));
+
+const PATH = "/xmtp.backend.v1.SubscriptionService/Subscribe";
+const LONG_MS = 3_600_000;
+
+/** WebSockets that a test plays the server of. */
+class FakeSocket extends EventTarget {
+  static OPEN = 1;
+  static CONNECTING = 0;
+  static all = [];
+  readyState = FakeSocket.CONNECTING;
+  sent = [];
+
+  constructor(url, protocols) {
+    super();
+    Object.assign(this, { url, protocols });
+    FakeSocket.all.push(this);
+  }
+
+  open() {
+    this.readyState = FakeSocket.OPEN;
+    this.dispatchEvent(new Event("open"));
+  }
+
+  say(payload, flag = 0) {
+    this.sayRaw(new Uint8Array(frame(Buffer.from(payload), flag)).buffer);
+  }
+
+  sayRaw(data) {
+    this.dispatchEvent(Object.assign(new Event("message"), { data }));
+  }
+
+  end(code) {
+    this.readyState = 3;
+    this.dispatchEvent(Object.assign(new Event("close"), { code }));
+  }
+
+  send(bytes) {
+    this.sent.push(Buffer.from(bytes).toString("hex"));
+  }
+
+  close() {
+    this.readyState = 3;
+  }
+}
+
+const realSocket = globalThis.WebSocket;
+const take = () => {
+  FakeSocket.all = [];
+  globalThis.WebSocket = FakeSocket;
+};
+afterEach(() => {
+  globalThis.WebSocket = realSocket;
+  mock.timers.reset();
+});
+
+/** Lets everything that waits for nothing go on. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("a connection", () => {
+  test("wakes whoever waits to try again when it is told to reconnect, or when the browser goes online", async () => {
+    const browser = new EventTarget();
+    globalThis.addEventListener = browser.addEventListener.bind(browser);
+    globalThis.removeEventListener = browser.removeEventListener.bind(browser);
+    try {
+      const connection = new Connection("http://127.0.0.1");
+      const pauses = [connection.pause(LONG_MS), connection.pause(LONG_MS)];
+      connection.reconnectNow();
+      await Promise.all(pauses);
+      const pause = connection.pause(LONG_MS);
+      browser.dispatchEvent(new Event("online"));
+      await pause;
+      const abort = new AbortController();
+      const ended = connection.pause(LONG_MS, abort.signal);
+      abort.abort();
+      await ended;
+    } finally {
+      delete globalThis.addEventListener;
+      delete globalThis.removeEventListener;
+    }
+  });
+
+  test("asks an open stream for a sign of life when it is told to reconnect, and gives up one that gives none", async () => {
+    take();
+    mock.timers.enable({ apis: ["setTimeout"] });
+    const connection = new Connection("http://127.0.0.1");
+    const stream = connection.openDuplex(PATH);
+    await settle();
+    const [socket] = FakeSocket.all;
+    assert.equal(socket.url, `ws://127.0.0.1${PATH}`);
+    socket.open();
+    socket.say("started");
+    assert.equal(Buffer.from((await stream.next()).message).toString(), "started");
+    stream.expect(LONG_MS, Buffer.from("ping"));
+    const answeredInTime = stream.next();
+    connection.reconnectNow();
+    connection.reconnectNow();
+    assert.deepEqual(socket.sent, [frame(Buffer.from("ping")).toString("hex")], "one probe at a time");
+    socket.say("pong");
+    assert.equal(Buffer.from((await answeredInTime).message).toString(), "pong");
+    connection.reconnectNow();
+    const next = stream.next();
+    mock.timers.tick(LONG_MS / 2);
+    const { end } = await next;
+    assert.deepEqual([end.code, end.isStated], ["unavailable", false]);
+  });
+
+  test("gives a stream up that is silent for longer than it said", async () => {
+    take();
+    mock.timers.enable({ apis: ["setTimeout"] });
+    const stream = new Connection("http://127.0.0.1").openDuplex(PATH);
+    await settle();
+    FakeSocket.all[0].say("started");
+    await stream.next();
+    stream.expect(1_000);
+    const next = stream.next();
+    mock.timers.tick(999);
+    FakeSocket.all[0].say("alive");
+    assert.ok("message" in (await next));
+    const last = stream.next();
+    mock.timers.tick(1_000);
+    assert.equal((await last).end.code, "unavailable");
+  });
+
+  test("takes each message of a WebSocket for one frame, and nothing else for one", async () => {
+    const two = Buffer.concat([frame(Buffer.from("a")), frame(Buffer.from("b"))]);
+    for (const bad of ["text", new ArrayBuffer(0), new Uint8Array(two).buffer, new Uint8Array([0, 0, 0, 0, 9, 1]).buffer]) {
+      take();
+      const stream = new Connection("http://127.0.0.1").openDuplex(PATH);
+      await settle();
+      FakeSocket.all[0].sayRaw(bad);
+      const { end } = await stream.next();
+      assert.deepEqual([end.code, end.isStated], ["internal", false]);
+    }
+  });
+
+  test("reads how a WebSocket ended from its trailers, and from its close code where there are none", async () => {
+    const ends = [
+      [(socket) => socket.say("grpc-status:7\r\n", 0x80), "permission-denied", true],
+      [(socket) => socket.end(4008), "resource-exhausted", true],
+      [(socket) => socket.end(1006), "unavailable", false],
+      [(socket) => socket.end(1000), "unavailable", false],
+    ];
+    for (const [finish, code, isStated] of ends) {
+      take();
+      const stream = new Connection("http://127.0.0.1").openDuplex(PATH);
+      await settle();
+      FakeSocket.all[0].say("started");
+      finish(FakeSocket.all[0]);
+      assert.ok("message" in (await stream.next()), "what came before the end is read first");
+      const { end } = await stream.next();
+      assert.deepEqual([end.code, end.isStated], [code, isStated]);
+    }
+  });
+
+  test("offers its token as a subprotocol, and says again what it sent when the token is refused", async () => {
+    take();
+    let asked = 0;
+    const stream = new Connection("http://127.0.0.1", () => `token ${asked++}`).openDuplex(PATH);
+    stream.send(Buffer.from("update"));
+    await settle();
+    const [first] = FakeSocket.all;
+    const subprotocol = (token) => `conclave.bearer.${Buffer.from(token).toString("base64url")}`;
+    assert.deepEqual(first.protocols, ["grpc-web", subprotocol("token 0")]);
+    first.open();
+    first.say("grpc-status:16\r\n", 0x80);
+    await settle();
+    const [, second] = FakeSocket.all;
+    second.open();
+    assert.deepEqual(second.protocols, ["grpc-web", subprotocol("token 1")]);
+    assert.deepEqual(second.sent, first.sent);
+    second.say("grpc-status:16\r\n", 0x80);
+    assert.equal((await stream.next()).end.code, "unauthenticated");
+    assert.equal(FakeSocket.all.length, 2);
+  });
+
+  test("tries no WebSocket again soon where one did not get through and a body did, and does where neither did", async () => {
+    take();
+    const door = new Door();
+    try {
+      const connection = new Connection("http://127.0.0.1");
+      const fail = async () => {
+        const stream = connection.openDuplex(PATH);
+        await settle();
+        FakeSocket.all.at(-1).end(1006);
+        assert.equal((await stream.next()).end.code, "unavailable");
+      };
+      assert.equal(connection.canDuplex, true);
+      await fail();
+      assert.equal(connection.canDuplex, false);
+      door.inPlace = () => {
+        throw new TypeError("offline");
+      };
+      assert.equal((await connection.open("/x/Static", new Uint8Array()).next()).end.code, "unavailable");
+      assert.equal(connection.canDuplex, true, "nothing gets through");
+      await fail();
+      door.inPlace = () => answered("xmtp.backend.v1.Ping", { nonce: 1n });
+      const stream = connection.open("/x/Static", new Uint8Array());
+      assert.deepEqual(Buffer.from((await stream.next()).message), Buffer.from(encode("xmtp.backend.v1.Ping", { nonce: 1n })));
+      assert.equal(connection.canDuplex, false, "WebSockets alone do not");
+      const now = Date.now();
+      mock.timers.enable({ apis: ["Date"], now: now + LONG_MS });
+      assert.equal(connection.canDuplex, true, "which is forgotten after a while");
+    } finally {
+      door.close();
+    }
+  });
+
+  test("gives a reader up that falls too far behind, after what it has", async () => {
+    take();
+    const stream = new Connection("http://127.0.0.1").openDuplex(PATH);
+    await settle();
+    const large = "x".repeat(8 * 1024 * 1024);
+    for (let at = 0; at < 6; at += 1) FakeSocket.all[0].say(large);
+    let read = 0;
+    let arrival = await stream.next();
+    for (; "message" in arrival; arrival = await stream.next()) read += 1;
+    assert.ok(read >= 4 && read < 6, `${read}`);
+    assert.deepEqual([arrival.end.code, arrival.end.isStated], ["unavailable", false]);
+  });
+});
+
+describe("a credential", () => {
+  test("is asked for once by everyone who is refused at once, and again after it failed", async () => {
+    let asked = 0;
+    const source = new CredentialSource(() => {
+      asked += 1;
+      if (asked === 2) throw new Error("the issuer is away");
+      return `token ${asked}`;
+    });
+    assert.deepEqual(await Promise.all([source.token(), source.token()]), ["token 1", "token 1"]);
+    await assert.rejects(source.token("token 1"), /unauthenticated/);
+    assert.deepEqual(await Promise.all([source.token("token 1"), source.token("token 1")]), ["token 3", "token 3"]);
+    assert.equal(await source.token("token 1"), "token 3", "somebody else has another already");
+    assert.equal(asked, 3);
+  });
+});
