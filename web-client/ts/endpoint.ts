@@ -4,7 +4,8 @@ import { Broadcast } from "./broadcast.js";
 import { loadCore } from "./core.js";
 import { type ConclaveError, fromCore, HistoryError, OpenError, SendError } from "./errors.js";
 import { Messages } from "./messages.js";
-import { LocalSeat, News, type Seat } from "./seat.js";
+import { LocalSeat, News, type Running, type Seat } from "./seat.js";
+import { TabSeat } from "./tabs/tab_seat.js";
 import { baseAddress } from "./transport/address.js";
 import { Connection, CONNECTION } from "./transport/connection.js";
 import { CoreTransport } from "./transport/core_transport.js";
@@ -67,8 +68,9 @@ export class Endpoint {
    */
   static async open(options: OpenOptions): Promise<Endpoint> {
     if (typeof options !== "object" || options === null) throw new OpenError("invalid-options", "there are no options");
-    const { name, admissionToken, storageName, signal, wasm } = options;
+    const { name, admissionToken, storageName, share, signal, wasm } = options;
     const connection = connectionOf(options);
+    const { url } = connection;
     const registryKey = encodeRegistryKey(options.registryKey);
     for (const [option, value] of Object.entries({ name, admissionToken, storageName })) {
       if (typeof value !== "string" && (value !== undefined || option === "name")) {
@@ -76,18 +78,23 @@ export class Endpoint {
       }
     }
     signal?.throwIfAborted();
-    const module = await abortable(loadCore(wasm), signal);
-
-    const news = new News();
-    try {
-      // Not raced against the signal: the module itself stops, and has let go of the store when this rejects.
+    const store = storageName ?? `conclave ${url} ${name}`;
+    const run = async (ending: AbortSignal): Promise<Running> => {
+      const module = await abortable(loadCore(wasm), ending);
+      const news = new News();
       const transport = new CoreTransport(connection);
-      const { url } = connection;
-      const core = await module.open(url, transport, name, registryKey, admissionToken, storageName, signal, news.observer);
-      return new Endpoint(name, new LocalSeat(core, news, connection));
-    } catch (thrown) {
-      throw fromCore(thrown);
-    }
+      try {
+        // Not raced against the signal: the module itself stops, and has let go of the store when this rejects.
+        const core = await module.open(url, transport, name, registryKey, admissionToken, store, ending, news.observer);
+        return new LocalSeat(core, news, connection);
+      } catch (thrown) {
+        throw fromCore(thrown);
+      }
+    };
+    // Whoever may have to take over has the module at hand; what is wrong with it shows when it does.
+    loadCore(wasm).catch(() => undefined);
+    const terms = { url, name, registryKey: await thumbprint(registryKey) };
+    return new Endpoint(name, await TabSeat.open({ store, terms, isShared: share !== false, run }, signal));
   }
 
   /**
@@ -102,7 +109,10 @@ export class Endpoint {
     signal?.throwIfAborted();
     if (!isText(to)) throw new SendError("invalid-address", "an address is a string");
     const parts: Content = typeof content === "string" ? [{ type: "text", text: content }] : content;
-    return JSON.parse(await this.#seat.request("send", JSON.stringify({ to, content: encodeContent(parts) }), signal)) as SentPost;
+    // Minted here: whichever tab records the post, asked again it is the same.
+    const postId = `pst_${base64Url(crypto.getRandomValues(new Uint8Array(32)))}`;
+    await this.#seat.request("send", JSON.stringify({ to, content: encodeContent(parts), postId }), signal);
+    return { postId };
   }
 
   /**
@@ -215,6 +225,18 @@ function encodeRegistryKey(key: OpenOptions["registryKey"]): string | undefined 
   if (typeof key !== "object" || key === null) throw new OpenError("invalid-options", "`registryKey` is not a key");
   const { crv, kty, x } = key;
   return JSON.stringify({ crv, kty, x });
+}
+
+/** The thumbprint URI of a key in the form {@link encodeRegistryKey} gives (RFC 7638, RFC 9278). */
+async function thumbprint(key: string | undefined): Promise<string | undefined> {
+  // Without Web Crypto there are no Web Locks either, and the opening says so.
+  if (key === undefined || !key.startsWith("{") || !("subtle" in crypto)) return key;
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key)));
+  return `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${base64Url(hash)}`;
+}
+
+function base64Url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes)).replace(/[+/=]/g, (sign) => ({ "+": "-", "/": "_" })[sign] ?? "");
 }
 
 /** The content as JSON text; the module checks it against its schema. */

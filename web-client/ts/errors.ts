@@ -30,6 +30,8 @@ export type SendErrorCode =
    * ended. It is made as soon as it can be; to send it again would make another one.
    */
   | "delivery-pending"
+  /** A post of this id exists with another content or address. */
+  | "idempotency-conflict"
   /** The endpoint was closed before the post was recorded. */
   | "closed";
 
@@ -74,7 +76,9 @@ export type OpenErrorCode =
   /** The wasm module can not be loaded. */
   | "module-unavailable"
   /** The tab that owns the store runs another release of this package; reload the tabs of the older one. */
-  | "incompatible-owner";
+  | "incompatible-owner"
+  /** Another tab has this store open for another deployment, name or Registry key. */
+  | "options-differ";
 
 /** What is wrong with the store. */
 export type StoreErrorCode =
@@ -276,6 +280,14 @@ interface CoreFailure {
   readonly message: string;
   readonly retryable: boolean;
   readonly cause?: unknown;
+}
+
+/** A failure in the form in which it crosses: the way back from {@link fromCore}. */
+export function toCore(failure: unknown): object {
+  if (!(failure instanceof ConclaveError)) return failure instanceof Error ? failure : new Error(String(failure));
+  const { name, code, message, retryable, cause } = failure;
+  const operation = name.slice(0, -"Error".length).toLowerCase();
+  return { operation, code, message, retryable, ...(cause === undefined ? {} : { cause: toCore(cause) }) };
 }
 
 function isCoreFailure(value: unknown): value is CoreFailure {

@@ -7,8 +7,8 @@ import type { Core } from "./conclave_web_client.js";
 import { type ConclaveError, fromCore } from "./errors.js";
 import type { Connection } from "./transport/connection.js";
 
-/** A place at an open endpoint. Every failure it rejects with is typed already. */
-export interface Seat {
+/** An endpoint that runs somewhere. Every failure it rejects with is typed already. */
+export interface Running {
   /** Resolves when the endpoint has ended, with the failure that ended it if there was one. */
   readonly closed: Promise<ConclaveError | undefined>;
   /**
@@ -16,12 +16,16 @@ export interface Seat {
    * When `signal` aborts, it rejects with the signal's reason.
    */
   request(operation: string, argumentsJson: string, signal?: AbortSignal): Promise<string>;
-  /** Takes the one subscription to deliveries. */
-  subscribe(): Promise<Subscription>;
   /** Tells `listener` the current state at once, then every event: each time a JSON array. Returns how to stop. */
   watch(listener: (events: string) => void): () => void;
   /** Leaves; resolves when whatever was held is free. */
   close(): Promise<void>;
+}
+
+/** A place at an open endpoint, which may run in another tab. */
+export interface Seat extends Running {
+  /** Takes the one subscription to deliveries. */
+  subscribe(): Promise<Subscription>;
 }
 
 /** The subscription to deliveries. */
@@ -32,8 +36,8 @@ export interface Subscription {
   cancel(): Promise<void>;
 }
 
-/** A seat at an endpoint that runs in this very context. */
-export class LocalSeat implements Seat {
+/** An endpoint that runs in this very context. */
+export class LocalSeat implements Running {
   readonly closed: Promise<ConclaveError | undefined>;
   readonly #core: Core;
   readonly #news: News;
@@ -59,14 +63,6 @@ export class LocalSeat implements Seat {
     } catch (thrown) {
       throw fromCore(thrown);
     }
-  }
-
-  async subscribe(): Promise<Subscription> {
-    const subscription = `{"subscription":${await this.request("subscribe", "{}")}}`;
-    return {
-      next: async () => (await this.request("next", subscription)) || undefined,
-      cancel: async () => void (await this.request("unsubscribe", subscription)),
-    };
   }
 
   watch(listener: (events: string) => void): () => void {

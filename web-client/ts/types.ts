@@ -231,6 +231,11 @@ export interface EndpointOptions {
   readonly admissionToken?: string;
   /** Name of the IndexedDB database. By default it follows from the deployment's origin and the agent's name. */
   readonly storageName?: string;
+  /**
+   * Whether other tabs and workers of this origin that open the same store use this endpoint, and this one theirs. With
+   * `false` a store that is open elsewhere is refused with `store-locked`. By default it is shared.
+   */
+  readonly share?: boolean;
   /** Ends the opening. It has no effect on an endpoint that is open. */
   readonly signal?: AbortSignal;
   /**

@@ -259,11 +259,9 @@ impl Driver {
             }
             Effect::Sent { request_id, result } => {
                 if let Some(send) = self.pending.sends.remove(&request_id) {
-                    let _ = send.answer.send(
-                        result
-                            .map(|post| post.post_id)
-                            .map_err(|error| send_failure(&error)),
-                    );
+                    let _ = send
+                        .answer
+                        .send(result.map(drop).map_err(|error| send_failure(&error)));
                 }
             }
             Effect::Deliver(delivery) => self.shared.deliveries.borrow_mut().add(delivery),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use conclave_conversation::address::{AddressError, Destination};
 use conclave_conversation::engine::{Delivery, RequestId, SendRequest, history};
-use conclave_conversation::values::{Content, ContentPart, DeliveryToken};
+use conclave_conversation::values::{Content, ContentPart, DeliveryToken, PostId};
 use conclave_harness::{AgentCard, WireVersions};
 use futures_channel::oneshot;
 use serde::Serialize;
@@ -89,13 +89,15 @@ impl Handle {
         self.card.agent_id().to_string()
     }
 
-    /// Sends a post; returns its id when it is certified. `is_cancelled` is asked before anything is recorded.
+    /// Sends a post under this id, 32 bytes in base64url; returns when it is certified. Asked again it is the same post.
+    /// `is_cancelled` is asked before anything is recorded.
     pub(crate) async fn send(
         &self,
         to: &str,
         content: &str,
+        post_id: PostId,
         is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<String, Failure> {
+    ) -> Result<(), Failure> {
         let destination =
             Destination::parse(to, self.card.agent_name()).map_err(|error| address_failure(&error))?;
         let content = parse_content(content)?;
@@ -126,13 +128,13 @@ impl Handle {
                 request_id,
                 membership,
                 content,
+                post_id: Some(post_id),
             },
             answer,
         ));
         outcome
             .await
             .unwrap_or_else(|_| Err(closed(Operation::Send, "closed")))
-            .map(|post| post.to_string())
     }
 
     /// Takes the one subscription to deliveries.

@@ -1,7 +1,7 @@
 //! What waits for the engine, and what it is told when the engine can say nothing more. Pure, but for the timers' tasks.
 
 use conclave_conversation::engine::{Fatal, RequestId, SendError, TimerId};
-use conclave_conversation::values::{DeliveryToken, PostId};
+use conclave_conversation::values::DeliveryToken;
 use futures_channel::oneshot;
 
 use crate::failure::{Failure, Operation, corrupt};
@@ -9,7 +9,7 @@ use crate::platform::scope::TaskHandle;
 use crate::short_map::ShortMap;
 
 /// How a send ended.
-pub(super) type SendResult = Result<PostId, Failure>;
+pub(super) type SendResult = Result<(), Failure>;
 
 /// A send that was not answered yet.
 pub(super) struct PendingSend {
@@ -77,6 +77,7 @@ pub(super) fn send_failure(error: &SendError) -> Failure {
         // Not to be repeated: it would be another post.
         SendError::DeliveryPending { .. } => failure("delivery-pending"),
         SendError::TooManyUnfinished => failure("certification-unavailable").retryable(),
+        SendError::PostDiffers { .. } => failure("idempotency-conflict"),
         SendError::NotAMember
         | SendError::MembershipDiffers
         | SendError::NotSealable

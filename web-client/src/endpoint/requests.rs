@@ -47,8 +47,12 @@ pub(crate) async fn carry_out(
     match operation {
         "send" => {
             let (to, content) = (arguments.text("to")?, arguments.text("content")?);
-            let post_id = handle.send(to, content, is_cancelled).await?;
-            Ok(format!("{{\"postId\":\"{post_id}\"}}"))
+            let post_id = arguments
+                .text("postId")?
+                .parse()
+                .map_err(|_| misunderstood("postId"))?;
+            handle.send(to, content, post_id, is_cancelled).await?;
+            Ok(String::new())
         }
         "subscribe" => Ok(handle.subscribe()?.0.to_string()),
         "next" => {

@@ -16,18 +16,6 @@ extern "C" {
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
     pub(crate) fn get_random_values(bytes: &Uint8Array) -> Uint8Array;
 
-    /// `navigator.locks`, present in secure contexts only.
-    pub(crate) type LockManager;
-
-    /// Calls `callback` with the lock while its promise is pending.
-    #[wasm_bindgen(method, catch, js_name = request)]
-    pub(crate) fn request(
-        this: &LockManager,
-        name: &str,
-        options: &JsValue,
-        callback: &Function,
-    ) -> Result<Promise, JsValue>;
-
     /// `navigator.storage`.
     pub(crate) type StorageManager;
 
@@ -48,11 +36,6 @@ fn global(path: &[&str]) -> Option<JsValue> {
 /// `indexedDB`, where the browser offers it.
 pub(crate) fn indexed_db() -> Option<web_sys::IdbFactory> {
     global(&["indexedDB"]).map(JsCast::unchecked_into)
-}
-
-/// `navigator.locks`, where the browser offers it.
-pub(crate) fn locks() -> Option<LockManager> {
-    global(&["navigator", "locks"]).map(JsCast::unchecked_into)
 }
 
 /// `navigator.storage`, where the browser offers it.

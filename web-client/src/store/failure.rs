@@ -7,10 +7,6 @@ use conclave_conversation::store::Refusal;
 pub(crate) enum StoreFault {
     /// The browser has no IndexedDB, or refuses it to this page.
     IndexedDbUnavailable,
-    /// The browser has no Web Locks here.
-    LocksUnavailable,
-    /// Another context holds this store.
-    StoreLocked,
     /// The browser's quota is used up.
     QuotaExceeded,
     /// A newer release wrote this store.
@@ -34,8 +30,6 @@ impl StoreFault {
     pub(crate) const fn code(self) -> &'static str {
         match self {
             StoreFault::IndexedDbUnavailable => "indexeddb-unavailable",
-            StoreFault::LocksUnavailable => "locks-unavailable",
-            StoreFault::StoreLocked => "store-locked",
             StoreFault::QuotaExceeded => "quota-exceeded",
             StoreFault::NewerSchema => "newer-schema",
             StoreFault::PreReset => "pre-reset",
@@ -49,10 +43,7 @@ impl StoreFault {
 
     /// Whether opening again may succeed with nothing else changed here.
     pub(crate) const fn is_retryable(self) -> bool {
-        matches!(
-            self,
-            StoreFault::StoreLocked | StoreFault::QuotaExceeded | StoreFault::Closed
-        )
+        matches!(self, StoreFault::QuotaExceeded | StoreFault::Closed)
     }
 
     /// What the name of an IndexedDB exception means.

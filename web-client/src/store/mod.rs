@@ -2,7 +2,7 @@
 //!
 //! Every batch of transitions is one read-write transaction with strict durability: what the engine sends afterwards
 //! attests what is on the disk. The rules are the engine's (`Transition::reads` and `decide`); none is here. Whoever opens
-//! a store owns it alone until it is closed, by a Web Lock.
+//! a store must own it alone until it is closed: `ts/tabs` holds a Web Lock for that.
 //!
 //! A browser that lacks something gets a typed failure. There is no store in memory to fall back to: an endpoint that
 //! forgets what it signed must not sign again.
@@ -12,7 +12,6 @@
 mod connection;
 mod failure;
 mod keys;
-mod lock;
 mod requests;
 
 use conclave_conversation::ordered::OrderedSet;
@@ -22,12 +21,10 @@ use conclave_conversation::store::{
     judge_layout,
 };
 use futures_channel::oneshot;
-use std::cell::RefCell;
 use wasm_bindgen_futures::JsFuture;
 
 use connection::{Connection, Mode};
 pub(crate) use failure::{StoreFailure, StoreFault};
-use lock::StoreLock;
 use requests::{Change, Lookup};
 
 use crate::platform::{globals, scope::spawn};
@@ -38,21 +35,15 @@ const LOCAL: &str = "local";
 /// An open store.
 pub(crate) struct IndexedDbStore {
     connection: Connection,
-    /// Given back last: the next owner must not meet the connection open.
-    lock: RefCell<Option<StoreLock>>,
 }
 
 impl IndexedDbStore {
-    /// Opens or creates the store. The receiver hears once if it is taken away while open.
+    /// Opens or creates the store, which the caller owns. The receiver hears once if it is taken away while open.
     pub(crate) async fn open(name: &str) -> Result<(Self, oneshot::Receiver<StoreFailure>), StoreFailure> {
-        let lock = StoreLock::acquire(name).await?;
         request_persistence();
         let stores = store_names();
         let (connection, taken) = Connection::open(name, &stores).await?;
-        let store = IndexedDbStore {
-            connection,
-            lock: RefCell::new(Some(lock)),
-        };
+        let store = IndexedDbStore { connection };
         store.judge().await?;
         Ok((store, taken))
     }
@@ -150,11 +141,9 @@ impl IndexedDbStore {
             .await
     }
 
-    /// Ends the connection once its transactions have ended, and gives back the claim on the store. Whatever uses the store
-    /// afterwards hears that it is closed.
+    /// Ends the connection once its transactions have ended. Whatever uses the store afterwards hears that it is closed.
     pub(crate) fn close(&self) {
         self.connection.close();
-        self.lock.take();
     }
 
     /// One of the shell's own values.

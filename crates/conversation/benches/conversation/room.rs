@@ -86,6 +86,7 @@ impl Room {
             request_id: RequestId(self.requests),
             membership: membership.clone(),
             content: Content::text(text).expect("a content"),
+            post_id: None,
         };
         self.inputs.push_back((author, Input::Send(Box::new(request))));
         self.run();

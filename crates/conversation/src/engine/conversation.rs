@@ -16,7 +16,7 @@ use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::rows::AnchorRow;
 use crate::store::rows::MembershipRow;
 use crate::store::transition::Foundation;
-use crate::values::{ActionHash, ClosedValue, PostId, PostIntent, RecordHash};
+use crate::values::{ActionHash, ClosedValue, PostId, PostIntent, PostIntentHash, RecordHash};
 use crate::verification::{Position, VerifiedRouterAnchor};
 
 use super::text::{canonical, utf8};
@@ -45,6 +45,15 @@ pub(super) struct Intent {
     pub(super) request_id: Option<RequestId>,
 }
 
+/// What became of a post.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    /// What was asked for.
+    pub(super) intent: PostIntentHash,
+    /// The place of the record that carries it.
+    pub(super) ordinal: u64,
+}
+
 /// The local agent's proposal that is on its way.
 #[derive(Clone, Debug)]
 pub(super) struct Proposal {
@@ -71,8 +80,8 @@ pub(super) struct Conversation {
     pub(super) folds: OrderedMap<ActionHash, Fold>,
     /// The certified folds that are kept, the head last.
     retained: VecDeque<ActionHash>,
-    /// Every certified post, and the ordinal of its record.
-    pub(super) posts: BTreeMap<(AgentId, PostId), u64>,
+    /// Every certified post.
+    pub(super) posts: BTreeMap<(AgentId, PostId), Made>,
     /// The local agent's unfinished posts, oldest first.
     pub(super) intents: VecDeque<Intent>,
     /// The open proposal of the oldest of them.
@@ -194,8 +203,11 @@ impl Conversation {
         if self.next_ordinal == 0 {
             self.begun_by = Some(intent.author_agent_id);
         }
-        self.posts
-            .insert((intent.author_agent_id, intent.post_id), self.next_ordinal);
+        let made = Made {
+            intent: intent.hash(),
+            ordinal: self.next_ordinal,
+        };
+        self.posts.insert((intent.author_agent_id, intent.post_id), made);
         self.next_ordinal += 1;
         self.head = Some(action_hash);
         self.locked = None;

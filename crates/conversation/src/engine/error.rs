@@ -25,6 +25,12 @@ pub enum SendError {
         /// The post.
         post_id: PostId,
     },
+    /// The local agent has a post of this id that says something else, or says it elsewhere.
+    #[error("the post {post_id} exists with another content or address")]
+    PostDiffers {
+        /// The post.
+        post_id: PostId,
+    },
     /// Too many sends are unfinished.
     #[error("too many posts are unfinished")]
     TooManyUnfinished,

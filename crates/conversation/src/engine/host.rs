@@ -103,12 +103,26 @@ impl Engine {
             request_id,
             membership,
             content,
+            post_id,
         } = request;
         let shared = &mut self.shared;
         if membership.card(&shared.local_id) != Some(&shared.local.card) {
             return Err(SendError::NotAMember);
         }
-        let conversation_id = *membership.conversation_id();
+        let intent = PostIntent {
+            sharness_version: shared.local.wire_version,
+            kind: PostIntentKind,
+            conversation_id: *membership.conversation_id(),
+            membership_hash: *membership.hash(),
+            author_agent_id: shared.local_id,
+            post_id: post_id.unwrap_or_else(|| PostId::from_bytes(random_array(draft.randomness))),
+            content,
+        };
+        if post_id.is_some() && self.join(&intent, request_id, draft)? {
+            return Ok(());
+        }
+        let shared = &mut self.shared;
+        let conversation_id = intent.conversation_id;
         let mut new_foundation = None;
         match self.conversations.get(&conversation_id) {
             Some(held) => admit(held, &membership, shared)?,
@@ -127,15 +141,6 @@ impl Engine {
         let Some(conversation) = self.conversations.get_mut(&conversation_id) else {
             return Err(SendError::MembershipDiffers);
         };
-        let intent = PostIntent {
-            sharness_version: shared.local.wire_version,
-            kind: PostIntentKind,
-            conversation_id,
-            membership_hash: *conversation.membership.hash(),
-            author_agent_id: shared.local_id,
-            post_id: PostId::from_bytes(random_array(draft.randomness)),
-            content,
-        };
         let founds = new_foundation.is_some();
         draft.commit(Transition::BindPostIntent(BindPostIntent {
             foundation: new_foundation,
@@ -149,15 +154,7 @@ impl Engine {
                 completed_record_hash: None,
             },
         }));
-        draft.effect(Effect::Bound {
-            request_id,
-            conversation_id,
-            post_id: intent.post_id,
-        });
-        draft.effect(Effect::SetTimer {
-            id: TimerId::Delivery(request_id),
-            at_ms: draft.now_ms + DELIVERY_WAIT_MS,
-        });
+        wait_for(request_id, &intent, draft);
         if founds {
             draft.effect(Effect::ConversationState {
                 conversation_id,
@@ -186,6 +183,50 @@ impl Engine {
         Ok(())
     }
 
+    /// Takes a send of a post that there is already as the same one: its caller waits for it, or is answered at once when it
+    /// is certified. Whoever waited before hears that it goes on without them. False when there is no such post.
+    fn join(
+        &mut self,
+        asked: &PostIntent,
+        request_id: RequestId,
+        draft: &mut Draft<'_>,
+    ) -> Result<bool, SendError> {
+        let post_id = asked.post_id;
+        let (conversation_id, differs) = (asked.conversation_id, SendError::PostDiffers { post_id });
+        for conversation in self.conversations.values_mut() {
+            if let Some(made) = conversation.posts.get(&(asked.author_agent_id, post_id)) {
+                if made.intent != asked.hash() {
+                    return Err(differs);
+                }
+                let Some(link) = conversation.chain.link(made.ordinal) else {
+                    return Err(differs);
+                };
+                let post = SentPost {
+                    conversation_id,
+                    post_id,
+                    record_hash: link.record_hash,
+                };
+                draft.effect(Effect::Sent {
+                    request_id,
+                    result: Ok(post),
+                });
+                return Ok(true);
+            }
+            let unfinished = |held: &&mut Intent| held.intent.post_id == post_id;
+            if let Some(held) = conversation.intents.iter_mut().find(unfinished) {
+                if held.intent != *asked {
+                    return Err(differs);
+                }
+                if let Some(before) = held.request_id.replace(request_id) {
+                    answer(before, Err(SendError::DeliveryPending { post_id }), draft);
+                }
+                wait_for(request_id, &held.intent, draft);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     pub(super) fn acknowledge(&mut self, delivery_token: DeliveryToken, draft: &mut Draft<'_>) {
         let result = match self.shared.deliveries.get_mut(&delivery_token) {
             None => Err(AcknowledgeError::UnknownDelivery),
@@ -206,6 +247,19 @@ impl Engine {
             result,
         });
     }
+}
+
+/// A send's post is bound; its caller waits until the Router takes the envelopes, or the time for that is over.
+fn wait_for(request_id: RequestId, intent: &PostIntent, draft: &mut Draft<'_>) {
+    draft.effect(Effect::Bound {
+        request_id,
+        conversation_id: intent.conversation_id,
+        post_id: intent.post_id,
+    });
+    draft.effect(Effect::SetTimer {
+        id: TimerId::Delivery(request_id),
+        at_ms: draft.now_ms + DELIVERY_WAIT_MS,
+    });
 }
 
 /// Ends a bound send for its caller.

@@ -8,7 +8,7 @@ use conclave_harness::{
 
 use crate::membership::Membership;
 use crate::store::Snapshot;
-use crate::values::{Content, ConversationId, DeliveryToken};
+use crate::values::{Content, ConversationId, DeliveryToken, PostId};
 
 /// What the engine may use while it handles one input.
 pub struct Context<'a> {
@@ -75,6 +75,9 @@ pub struct SendRequest {
     pub membership: Membership,
     /// What is posted.
     pub content: Content,
+    /// The post's id, when the shell minted it (32 random bytes): the same post asked for again is the one there is. Without
+    /// it the engine mints one, so that each request is a post of its own.
+    pub post_id: Option<PostId>,
 }
 
 /// A timer of the engine. Setting a timer replaces the one of the same name.

@@ -15,6 +15,7 @@ mod planted;
 mod reading;
 mod reanchoring;
 mod recovering;
+mod repeating;
 mod restarts;
 mod scenario;
 mod sending;

@@ -356,6 +356,7 @@ impl World {
             request_id,
             membership: self.conversations[conversation].clone(),
             content,
+            post_id: None,
         };
         self.input(member, Input::Send(Box::new(request)));
     }

@@ -229,7 +229,7 @@ impl Conversation {
                 let authors = self.membership.agent_ids().into_iter();
                 let ordinal = authors
                     .filter(|member| author.is_none_or(|author| author == *member))
-                    .filter_map(|member| self.posts.get(&(member, post)).copied())
+                    .filter_map(|member| Some(self.posts.get(&(member, post))?.ordinal))
                     .min()
                     .ok_or(HistoryError::UnknownPost)?;
                 let link = chain.link(ordinal).ok_or(HistoryError::UnknownPost)?;

@@ -21,7 +21,7 @@ use conclave_conversation::engine::{Context, Delivery, Engine, Input, RequestId,
 use conclave_conversation::membership::Membership;
 use conclave_conversation::store::{Read, Snapshot};
 use conclave_conversation::test_support::{self, router_instance};
-use conclave_conversation::values::Content;
+use conclave_conversation::values::{Content, PostId};
 
 pub(crate) use self::member::{Member, Release, text_of};
 pub(crate) use self::router::{Ordered, OrderedFeed, Router};
@@ -186,6 +186,17 @@ impl World {
 
     /// Posts a text.
     pub(crate) fn send(&mut self, member: usize, membership: &Membership, text: &str) -> RequestId {
+        self.send_as(None, member, membership, text)
+    }
+
+    /// Posts a text under an id that the host minted.
+    pub(crate) fn send_as(
+        &mut self,
+        post_id: Option<PostId>,
+        member: usize,
+        membership: &Membership,
+        text: &str,
+    ) -> RequestId {
         self.next_request += 1;
         let request_id = RequestId(self.next_request);
         let content = Content::text(text).expect("content");
@@ -193,6 +204,7 @@ impl World {
             request_id,
             membership: membership.clone(),
             content,
+            post_id,
         };
         self.handle(member, Input::Send(Box::new(request)));
         request_id
