@@ -252,16 +252,15 @@ describe("the demo", () => {
   });
 
   // CONV-G18
-  test("the same agent in a second window of one browser is refused while the first lives", async () => {
-    const context = await profile();
-    const name = named("alice");
-    const first = await AgentWindow.open(context, deployment.url, name);
-    const page = await context.newPage();
-    await page.goto(`${deployment.url}/?agent=${name}`);
-    await page.getByRole("alert").waitFor();
-    assert.match(await page.getByRole("alert").textContent(), /another (page|tab|window)/i);
-    await first.page.close();
-    await page.getByTestId("name-submit").click();
-    await new AgentWindow(page, name).isOpen();
+  // CONV-G18
+  test("the same agent in a second window of one browser works through the first, and goes on when that is closed", async () => {
+    const [alice, bob] = await pair();
+    const second = await AgentWindow.open(alice.page.context(), deployment.url, alice.name);
+    await second.talkTo(bob.name);
+    await second.say("from the second window");
+    for (const window of [alice, second, bob]) await window.holds(["first", "from the second window"]);
+    await alice.page.close();
+    await second.say("after the first was closed");
+    for (const window of [second, bob]) await window.holds(["first", "from the second window", "after the first was closed"]);
   });
 });
