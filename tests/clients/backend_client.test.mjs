@@ -188,6 +188,10 @@ describe("the backend's client", () => {
     const [first] = await all(backend.query(topic, { limit: 1 }));
     assert.deepEqual((await all(backend.query({ topic, after: first.meta.sequenceId }))).map(textOf), ["b", "c"]);
     assert.deepEqual((await all(backend.query([topic, { topic, after: first.meta.sequenceId }]))).length, 3, "the lowest cursor");
+    for (const wrong of [0, -1, 1.5, Number.NaN]) {
+      assert.throws(() => backend.query(topic, { limit: wrong }), BackendError);
+      assert.throws(() => backend.query(topic, { pageSize: wrong }), BackendError);
+    }
     const pages = await all(backend.query(topic, { pageSize: 2 }).pages());
     assert.deepEqual(pages.map((page) => page.map(textOf)), [["a", "b"], ["c"]]);
   });

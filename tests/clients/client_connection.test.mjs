@@ -184,33 +184,66 @@ describe("a connection", () => {
     assert.equal(FakeSocket.all.length, 2);
   });
 
-  test("tries no WebSocket again soon where one did not get through and a body did, and does where neither did", async () => {
+  /** A connection whose WebSocket did not open, and a body that is being read in its place. */
+  const fallenBack = async (door) => {
+    const connection = new Connection("http://127.0.0.1");
+    const socket = connection.openDuplex(PATH);
+    await settle();
+    FakeSocket.all.at(-1).end(1006);
+    assert.equal((await socket.next()).end.code, "unavailable");
+    assert.equal(connection.canDuplex, false);
+    door.inPlace = () => answered("xmtp.backend.v1.Ping", { nonce: 1n });
+    const body = connection.open("/x/Static", new Uint8Array());
+    assert.deepEqual(Buffer.from((await body.next()).message), Buffer.from(encode("xmtp.backend.v1.Ping", { nonce: 1n })));
+    assert.equal(FakeSocket.all.length, 2, "another is tried, now that a body gets through");
+    return { connection, body, trial: FakeSocket.all[1] };
+  };
+
+  test("leaves WebSockets alone for a while where a body gets through and they do not", async () => {
+    take();
+    const door = new Door();
+    try {
+      const { connection, body, trial } = await fallenBack(door);
+      assert.equal(connection.canDuplex, false);
+      trial.end(1006);
+      assert.equal(connection.canDuplex, false);
+      assert.equal((await body.next()).end.code, "ok", "what is read by a body goes on");
+      mock.timers.enable({ apis: ["Date"], now: Date.now() + LONG_MS });
+      assert.equal(connection.canDuplex, true, "which is forgotten after a while");
+    } finally {
+      door.close();
+    }
+  });
+
+  test("goes back to WebSockets where they did not get through only because nothing did", async () => {
+    take();
+    const door = new Door();
+    try {
+      const { connection, body, trial } = await fallenBack(door);
+      trial.say("started");
+      assert.equal(connection.canDuplex, true);
+      const { end } = await body.next();
+      assert.deepEqual([end.code, end.isStated], ["unavailable", false], "what is read by a body is opened again");
+    } finally {
+      door.close();
+    }
+  });
+
+  test("takes turns where neither a WebSocket nor a body gets through", async () => {
     take();
     const door = new Door();
     try {
       const connection = new Connection("http://127.0.0.1");
-      const fail = async () => {
-        const stream = connection.openDuplex(PATH);
-        await settle();
-        FakeSocket.all.at(-1).end(1006);
-        assert.equal((await stream.next()).end.code, "unavailable");
-      };
-      assert.equal(connection.canDuplex, true);
-      await fail();
+      const socket = connection.openDuplex(PATH);
+      await settle();
+      FakeSocket.all.at(-1).end(1006);
+      await socket.next();
       assert.equal(connection.canDuplex, false);
       door.inPlace = () => {
         throw new TypeError("offline");
       };
       assert.equal((await connection.open("/x/Static", new Uint8Array()).next()).end.code, "unavailable");
-      assert.equal(connection.canDuplex, true, "nothing gets through");
-      await fail();
-      door.inPlace = () => answered("xmtp.backend.v1.Ping", { nonce: 1n });
-      const stream = connection.open("/x/Static", new Uint8Array());
-      assert.deepEqual(Buffer.from((await stream.next()).message), Buffer.from(encode("xmtp.backend.v1.Ping", { nonce: 1n })));
-      assert.equal(connection.canDuplex, false, "WebSockets alone do not");
-      const now = Date.now();
-      mock.timers.enable({ apis: ["Date"], now: now + LONG_MS });
-      assert.equal(connection.canDuplex, true, "which is forgotten after a while");
+      assert.equal(connection.canDuplex, true);
     } finally {
       door.close();
     }

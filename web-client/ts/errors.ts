@@ -65,6 +65,8 @@ export type OpenErrorCode =
   | "idempotency-conflict"
   /** The deployment guards registration, and the admission token is missing or wrong. */
   | "not-admitted"
+  /** The deployment asks for a credential, or does not accept the one given: open with the option `credential`. */
+  | "unauthenticated"
   /** The Registry's key is not the one given, or not the one pinned at first use. */
   | "registry-untrusted"
   /** The stored key is not the key of the stored card. */

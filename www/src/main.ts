@@ -2,7 +2,6 @@
 import { Endpoint, type ConclaveError } from "@conclave/client";
 
 import { clearFailure, showFailure } from "./alert.js";
-import { isCrowded, occupy } from "./crowd.js";
 import { byId, element } from "./dom.js";
 import { agentOfWindow, remember, setAgentOfWindow } from "./remembered.js";
 import { Room } from "./room.js";
@@ -20,12 +19,6 @@ function showStart(suggestion: string): void {
 
 async function open(name: string): Promise<void> {
   clearFailure();
-  if (await isCrowded(name)) {
-    showFailure(
-      new Error("This browser's connections to the server carry no more agents. Close one, or open this in a private window or another browser."),
-    );
-    return;
-  }
   let endpoint: Endpoint;
   try {
     endpoint = await Endpoint.open({ url: location.origin, name });
@@ -33,7 +26,6 @@ async function open(name: string): Promise<void> {
     showFailure(failure);
     return;
   }
-  occupy(name, endpoint.closed);
   remember(name);
   setAgentOfWindow(name);
   showRoom(endpoint);

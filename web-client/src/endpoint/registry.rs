@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use conclave_conversation::store::Key;
+use conclave_grpc_web::Code;
 use conclave_harness::{AgentCard, AgentId, AgentName, EncodedAgentCard, PublicJwk, PublicKey, WireVersions};
 use conclave_proto::conclave::registry::v1::{
     GetSignerRequest, LookupRequest, lookup_request::By, registry_service::GetSigner,
@@ -192,13 +193,16 @@ async fn ask_for_signer(deployment: &Deployment) -> Result<Vec<u8>, CallError> {
 
 /// The failure of an opening that needs the Registry.
 pub(super) fn unreachable_registry(error: &CallError) -> Failure {
+    let is_refused =
+        error.is_stated && matches!(error.status.code, Code::Unauthenticated | Code::PermissionDenied);
+    let code = match error.is_transient() {
+        true => "network-unavailable",
+        false if is_refused => "unauthenticated",
+        false => "decode-failed",
+    };
     let failure = Failure::new(
         Operation::Open,
-        if error.is_transient() {
-            "network-unavailable"
-        } else {
-            "decode-failed"
-        },
+        code,
         format!("the Registry does not answer: {error}"),
     );
     if error.is_transient() {

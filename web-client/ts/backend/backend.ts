@@ -162,6 +162,11 @@ export class Backend {
    * @throws {@link BackendError} `invalid-argument`; iterating throws {@link BackendError} or the signal's reason.
    */
   query(topics: Topics, options: QueryOptions = {}): Query {
+    for (const [name, value] of Object.entries({ limit: options.limit, pageSize: options.pageSize })) {
+      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
+        throw new BackendError("invalid-argument", `\`${name}\` is a whole number of at least 1.`);
+      }
+    }
     return new Query(parseTopics(topics), this.configuration.limits, options, async (queries, limit) => {
       const answer = await this.#call(QUERY, { queries, limit }, options).catch(typed("Query"));
       return answer as { envelopes: StoredEnvelope[]; hasMore: boolean };

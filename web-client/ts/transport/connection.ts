@@ -46,9 +46,12 @@ export class Connection {
   readonly counters = new Counters();
   readonly #credential: CredentialSource;
   readonly #streams = new Set<Stream>();
+  /** Those of the streams that could be WebSockets. */
+  readonly #bodies = new Set<Stream>();
+  #isTrying = false;
   readonly #pauses = new Set<() => void>();
-  /** A WebSocket did not get through, which says something only if a body does. */
-  #isSocketSuspect = false;
+  /** A WebSocket did not get through at this path, which says something only if a body does. */
+  #suspect: string | undefined;
   #socketsBlockedUntil = 0;
 
   constructor(url: string, credential?: Credential) {
@@ -80,21 +83,23 @@ export class Connection {
   /** Opens a stream whose request is one message. */
   open(path: string, message: Uint8Array): Stream {
     const body = frame(message);
-    return this.#opened(path, (token, sink) => this.#carryByBody(path, body, token, sink));
+    const stream = this.#opened(path, (token, sink) => this.#carryByBody(path, body, token, sink));
+    this.#bodies.add(stream);
+    return stream;
   }
 
   /** Opens a stream in both directions, over a WebSocket. */
   openDuplex(path: string): Stream {
     return this.#opened(path, (token, sink) =>
       carryBySocket(this.url + path, token, sink, (gotThrough) => {
-        this.#isSocketSuspect = !gotThrough;
+        this.#suspect = gotThrough ? undefined : path;
       }),
     );
   }
 
   /** Whether a stream in both directions is worth trying: there are WebSockets here, and they get through. */
   get canDuplex(): boolean {
-    return typeof WebSocket === "function" && !this.#isSocketSuspect && Date.now() >= this.#socketsBlockedUntil;
+    return typeof WebSocket === "function" && this.#suspect === undefined && Date.now() >= this.#socketsBlockedUntil;
   }
 
   /** Waits before another attempt: so long, or until {@link reconnectNow}. An aborted signal ends the wait too. */
@@ -159,6 +164,7 @@ export class Connection {
     };
     const stream: Stream = new Stream(this.#credential, counted, () => {
       this.#streams.delete(stream);
+      this.#bodies.delete(stream);
       this.#watchNetwork();
     });
     this.#streams.add(stream);
@@ -189,8 +195,8 @@ export class Connection {
           thrown instanceof CallFailure ? { end: thrown.end } : { end: drawn("internal", String(thrown), thrown) },
         );
       isPulling = false;
-      if (arrival !== undefined && "message" in arrival) this.#bodyGotThrough();
-      else this.#isSocketSuspect = false;
+      if (arrival === undefined || !("message" in arrival)) this.#suspect = undefined;
+      else if (this.#suspect !== undefined) this.#try(this.#suspect, token);
       sink(arrival ?? { end: drawn("unavailable", "the stream has ended") });
     };
     return {
@@ -203,9 +209,29 @@ export class Connection {
     };
   }
 
-  #bodyGotThrough(): void {
-    if (this.#isSocketSuspect) this.#socketsBlockedUntil = Date.now() + SOCKETS_BLOCKED_MS;
-    this.#isSocketSuspect = false;
+  /**
+   * A body gets through now, and a moment ago a WebSocket did not. Whether that was because nothing did is seen by trying another:
+   * if it gets through, what is read by bodies is opened again, and otherwise WebSockets are left alone for a while.
+   */
+  #try(path: string, token: string | undefined): void {
+    if (this.#isTrying) return;
+    this.#isTrying = true;
+    this.counters.count(path);
+    const trial = carryBySocket(
+      this.url + path,
+      token,
+      () => undefined,
+      (gotThrough) => {
+        this.#isTrying = false;
+        this.#suspect = undefined;
+        if (!gotThrough) {
+          this.#socketsBlockedUntil = Date.now() + SOCKETS_BLOCKED_MS;
+          return;
+        }
+        trial.close();
+        for (const stream of [...this.#bodies]) stream.reopen();
+      },
+    );
   }
 
   /** Listens to the browser only while somebody waits for the network. */

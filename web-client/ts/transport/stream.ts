@@ -93,10 +93,15 @@ export class Stream {
   /** Finds out whether the stream still lives: it answers soon, or it is over. */
   check(): void {
     if (this.#isClosed || this.#isProbing || this.#unheard !== undefined) return;
-    if (this.#probe === undefined) return this.#fail("the stream was given up to be opened again");
+    if (this.#probe === undefined) return this.reopen();
     this.#isProbing = true;
     this.send(this.#probe);
     if (this.#reader !== undefined) this.#listen();
+  }
+
+  /** Ends the stream, in a way that its reader opens another. */
+  reopen(): void {
+    this.#fail("the stream was given up to be opened again");
   }
 
   /** Ends the stream. Its reader hears that it was cancelled. */
