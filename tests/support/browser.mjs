@@ -13,13 +13,16 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** How the browser is started. */
+export const LAUNCH = {
+  executablePath: process.env.CONCLAVE_CHROMIUM ?? "/usr/bin/chromium",
+  headless: true,
+  args: FLAGS,
+};
+
 /** Starts the browser. Its windows are separate by storage: each context is a profile of its own. */
 export function launch() {
-  return chromium.launch({
-    executablePath: process.env.CONCLAVE_CHROMIUM ?? "/usr/bin/chromium",
-    headless: true,
-    args: FLAGS,
-  });
+  return chromium.launch(LAUNCH);
 }
 
 /** What went wrong in a page, for the message of a test that fails. */
