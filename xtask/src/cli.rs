@@ -273,6 +273,8 @@ pub(crate) enum Family {
     Conversation,
     /// Judging messages, key packages and identity updates, in WebAssembly.
     Verification,
+    /// Endpoints in Chromium. Takes many minutes: it writes ten thousand posts.
+    Browser,
 }
 
 /// `cargo xtask bench`

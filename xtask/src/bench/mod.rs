@@ -27,6 +27,7 @@ use crate::{
     cli::{BenchArguments, Family, Part},
     parts::{self, Options},
     progress,
+    test::chromium::{self, CHROMIUM_VARIABLE},
     tools::{Tools, WASM_TARGET},
     workspace::Workspace,
 };
@@ -50,12 +51,17 @@ impl Family {
             Self::Streams => "streams",
             Self::Verification => "verification",
             Self::Conversation => "conversation",
+            Self::Browser => "browser",
         }
     }
 
-    /// Whether it measures a deployment.
-    fn needs_deployment(self) -> bool {
-        !matches!(self, Self::Conversation | Self::Verification)
+    /// The parts it measures.
+    fn parts(self) -> &'static [Part] {
+        match self {
+            Self::Conversation | Self::Verification => &[],
+            Self::Publish | Self::Query | Self::Growth | Self::Streams => &[Part::Worker],
+            Self::Browser => &[Part::Worker, Part::Client, Part::Site],
+        }
     }
 }
 
@@ -66,8 +72,10 @@ impl Family {
 /// A build, a family or the page fails.
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> anyhow::Result<bool> {
     let tools = Tools::ready(workspace)?;
-    if arguments.families.iter().any(|family| family.needs_deployment()) {
-        parts::build(workspace, &tools, &[Part::Worker], Options::default())?;
+    for family in &arguments.families {
+        if !family.parts().is_empty() {
+            parts::build(workspace, &tools, family.parts(), Options::default())?;
+        }
     }
     let mut are_met = true;
     for family in &arguments.families {
@@ -101,6 +109,13 @@ fn measure(workspace: &Workspace, tools: &Tools, family: Family, quick: bool) ->
         Family::Verification => {
             let mut command = script(workspace, tools, name)?;
             command.env(FIGURES_VARIABLE, build_figures(workspace)?);
+            command
+        }
+        Family::Browser => {
+            let mut command = script(workspace, tools, name)?;
+            command
+                .env(FIGURES_VARIABLE, build_figures(workspace)?)
+                .env(CHROMIUM_VARIABLE, chromium::find_or_install()?);
             command
         }
         Family::Publish | Family::Query | Family::Growth | Family::Streams => script(workspace, tools, name)?,

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use crate::tools::debian;
 
 /// Names a browser to use instead of those found, and to the tests the one that was.
-pub(super) const CHROMIUM_VARIABLE: &str = "CONCLAVE_CHROMIUM";
+pub(crate) const CHROMIUM_VARIABLE: &str = "CONCLAVE_CHROMIUM";
 
 /// What a Chromium is called.
 const NAMES: &[&str] = &[
