@@ -57,7 +57,7 @@ const open = (page, name) =>
     const endpoint = await Endpoint.open({ url: location.origin, name, worker: false });
     const took = performance.now() - begin;
     // A post that is sent before there is a connection waits, and its promise does not.
-    for await (const event of endpoint.events?.() ?? endpoint.progress()) {
+    for await (const event of endpoint.events()) {
       if (event.kind === "connection" && event.state === "online") break;
     }
     const held = { endpoint, heard: 0, wanted: Infinity, reached: undefined };

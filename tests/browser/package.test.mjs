@@ -157,7 +157,7 @@ describe("the package in a browser", () => {
       const controller = new AbortController();
       const sending = window.impatient.send("agent:patient", "go on", { signal: controller.signal });
       const recorded = (async () => {
-        for await (const event of window.impatient.progress()) {
+        for await (const event of window.impatient.events()) {
           if (event.kind === "post" && event.content[0].text === "go on") return;
         }
       })();

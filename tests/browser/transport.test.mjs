@@ -128,7 +128,7 @@ describe("the connection of an endpoint", () => {
     await deployment.killRuntime();
     const state = () =>
       a.page.evaluate(async () => {
-        const { value } = await window.agent.progress().next();
+        const { value } = await window.agent.events().next();
         return value.state;
       });
     await until("the endpoint to be offline", async () => (await state()) === "offline");

@@ -14,6 +14,9 @@ extern "C" {
     fn progress(this: &Observer, json: &str);
 
     #[wasm_bindgen(method)]
+    pub(crate) fn stored(this: &Observer, transitions: u32);
+
+    #[wasm_bindgen(method)]
     fn closed(this: &Observer, failure: &JsValue);
 }
 

@@ -13,8 +13,10 @@ export default function init(options?: {
 
 /** What the module tells its owner. */
 export interface Observer {
-  /** A `Progress` value as JSON. */
+  /** An `EndpointEvent` as JSON; one of the connection is completed by `seat.ts`. */
   progress(json: string): void;
+  /** So many transitions were stored. */
+  stored(transitions: number): void;
   /** The endpoint ended, with the failure that ended it if there was one. Called once. */
   closed(failure: unknown): void;
 }

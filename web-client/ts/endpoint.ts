@@ -3,6 +3,8 @@ import { abortable } from "./abort.js";
 import { Broadcast } from "./broadcast.js";
 import { loadCore } from "./core.js";
 import { type ConclaveError, fromCore, HistoryError, OpenError, SendError } from "./errors.js";
+import type { EndpointEvent, EndpointState } from "./events.js";
+import { LiveState } from "./live_state.js";
 import { Messages } from "./messages.js";
 import { LocalSeat, News, type Running, type Seat } from "./seat.js";
 import { TabSeat } from "./tabs/tab_seat.js";
@@ -18,12 +20,11 @@ import type {
   Delivery,
   HistoryEntry,
   OpenOptions,
-  PostProgress,
-  Progress,
   SendOptions,
   SentPost,
   Verification,
 } from "./types.js";
+import { watchForWaking } from "./waking.js";
 
 /**
  * One agent, its store and its connection.
@@ -49,14 +50,27 @@ export class Endpoint {
   readonly closed: Promise<ConclaveError | undefined>;
 
   readonly #seat: Seat;
-  readonly #progress = new Broadcast<Progress>();
+  readonly #live = new LiveState();
+  readonly #events = new Broadcast<EndpointEvent>();
+  readonly #readers = new Set<(event: EndpointEvent) => void>();
 
   private constructor(name: string, seat: Seat) {
     this.name = name;
     this.address = `agent:${name}`;
     this.closed = seat.closed;
     this.#seat = seat;
-    void seat.closed.then(() => this.#progress.end());
+    const stopWatching = seat.watch((events) => {
+      for (const event of JSON.parse(events) as EndpointEvent[]) {
+        for (const told of this.#live.take(event)) this.#readers.forEach((push) => push(told));
+      }
+    });
+    // An endpoint that ends meanwhile has nothing to wake.
+    const stopWaking = watchForWaking(() => void seat.request("wake", "{}").catch(() => undefined));
+    void seat.closed.then(() => {
+      stopWaking();
+      stopWatching();
+      this.#events.end();
+    });
   }
 
   /**
@@ -152,18 +166,28 @@ export class Endpoint {
   }
 
   /**
-   * What an onlooker may want to show: the state of the connection and where each post is. It begins with the current
-   * state and every post that is not certified yet. Any number of readers.
+   * What an onlooker may want to show: the connection, what conversations wait for, where each post is, the storage. It begins
+   * with the present state of everything that is under way. Any number of readers.
+   *
+   * @example
+   * ```ts
+   * for await (const event of alice.events()) {
+   *   if (event.kind === "connection") light.dataset.state = event.state;
+   *   if (event.kind === "recovery" && event.waits?.paused) ask(event.waits.missing);
+   * }
+   * ```
    */
-  progress(options: { readonly signal?: AbortSignal } = {}): AsyncIterableIterator<Progress, undefined> {
-    return this.#progress.subscribe(options.signal, (push) =>
-      this.#seat.watch((events) => (JSON.parse(events) as Progress[]).forEach(push)),
-    );
+  events(options: { readonly signal?: AbortSignal } = {}): AsyncIterableIterator<EndpointEvent, undefined> {
+    return this.#events.subscribe(options.signal, (push) => {
+      this.#live.current().forEach(push);
+      this.#readers.add(push);
+      return () => this.#readers.delete(push);
+    });
   }
 
-  /** The posts that are not certified yet, of this agent and of others, as they stand now. */
-  async pending(): Promise<readonly PostProgress[]> {
-    return JSON.parse(await this.#seat.request("openPosts", "{}")) as PostProgress[];
+  /** The present state of everything that is under way: what {@link Endpoint.events} begins with, in one piece. */
+  get state(): EndpointState {
+    return this.#live.state();
   }
 
   /**

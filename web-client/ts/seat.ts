@@ -4,7 +4,10 @@
  */
 import { abortable } from "./abort.js";
 import type { Core } from "./conclave_web_client.js";
-import { type ConclaveError, fromCore } from "./errors.js";
+import { ConclaveError, fromCore } from "./errors.js";
+import type { ConnectionEvent, EndpointEvent } from "./events.js";
+import { BEGIN, LiveState } from "./live_state.js";
+import { StorageUse } from "./storage_use.js";
 import type { Connection } from "./transport/connection.js";
 
 /** An endpoint that runs somewhere. Every failure it rejects with is typed already. */
@@ -16,7 +19,7 @@ export interface Running {
    * When `signal` aborts, it rejects with the signal's reason.
    */
   request(operation: string, argumentsJson: string, signal?: AbortSignal): Promise<string>;
-  /** Tells `listener` the current state at once, then every event: each time a JSON array. Returns how to stop. */
+  /** Tells `listener` `BEGIN` and the current state, then every event: each time a JSON array. Returns how to stop. */
   watch(listener: (events: string) => void): () => void;
   /** Leaves; resolves when whatever was held is free. */
   close(): Promise<void>;
@@ -61,12 +64,14 @@ export class LocalSeat implements Running {
     try {
       return await abortable(this.#core.request(operation, argumentsJson, signal), signal);
     } catch (thrown) {
-      throw fromCore(thrown);
+      const error = fromCore(thrown);
+      if (error instanceof ConclaveError) this.#news.storage.failed(error);
+      throw error;
     }
   }
 
   watch(listener: (events: string) => void): () => void {
-    listener(`[${this.#news.connection}]`);
+    listener(JSON.stringify([BEGIN, ...this.#news.live.current()]));
     listener(this.#core.open_posts());
     this.#news.listeners.add(listener);
     return () => this.#news.listeners.delete(listener);
@@ -81,24 +86,50 @@ export class LocalSeat implements Running {
 export class News {
   readonly listeners = new Set<(events: string) => void>();
   readonly closed: Promise<ConclaveError | undefined>;
-  /** The latest event of the connection. */
-  connection = '{"kind":"connection","state":"connecting"}';
+  /** The latest of what was told. */
+  readonly live = new LiveState();
+  readonly storage = new StorageUse((event) => this.#tell(event));
   #settle: (failure: ConclaveError | undefined) => void = () => undefined;
 
   constructor() {
     this.closed = new Promise((resolve) => {
       this.#settle = resolve;
     });
+    this.#tell(connection({ state: "connecting" }, undefined));
+    void this.storage.ask();
   }
 
   // The names are the module's `Observer`.
   readonly observer = {
-    progress: (event: string): void => {
-      if (event.includes('"kind":"connection"')) this.connection = event;
-      for (const listener of this.listeners) listener(`[${event}]`);
+    progress: (json: string): void => {
+      const event = JSON.parse(json) as EndpointEvent;
+      this.#tell(event.kind === "connection" ? connection(event, this.live.state().connection) : event);
     },
+    stored: (transitions: number): void => this.storage.stored(transitions),
     closed: (failure: unknown): void => {
-      this.#settle(failure === undefined ? undefined : (fromCore(failure) as ConclaveError));
+      const error = failure === undefined ? undefined : (fromCore(failure) as ConclaveError);
+      if (error !== undefined) this.storage.failed(error);
+      this.#settle(error);
     },
   };
+
+  #tell(event: EndpointEvent): void {
+    const told = JSON.stringify(this.live.take(event));
+    for (const listener of this.listeners) listener(told);
+  }
+}
+
+/** A state of the connection as the module tells it. */
+interface ToldConnection {
+  readonly state: ConnectionEvent["state"];
+  readonly detail?: string | null;
+  /** Milliseconds until the next attempt. */
+  readonly retryInMs?: number;
+}
+
+/** The complete picture of a connection that was told, after the one before. */
+function connection({ state, detail = null, retryInMs }: ToldConnection, before: ConnectionEvent | undefined): ConnectionEvent {
+  const now = Date.now();
+  const since = before?.state === state ? before.since : now;
+  return { kind: "connection", state, since, detail, nextAttemptAt: retryInMs === undefined ? null : now + retryInMs };
 }

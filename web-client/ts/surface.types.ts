@@ -10,11 +10,11 @@ import {
   type Content,
   type Delivery,
   Endpoint,
+  type EndpointEvent,
   type ErrorCode,
   type JsonValue,
   ListenError,
   OpenError,
-  type Progress,
   PublishError,
   SendError,
   StoreError,
@@ -45,10 +45,12 @@ export async function anEndpointOpensSendsAndIsRead(signal: AbortSignal): Promis
     const { valid, checks } = await entry.verify();
     if (!valid) checks.filter((check) => !check.passed);
   }
-  for await (const event of endpoint.progress()) {
-    holds<Same<typeof event, Progress>>();
+  for await (const event of endpoint.events({ signal })) {
+    holds<Same<typeof event, EndpointEvent>>();
     if (event.kind === "post") event.signedBy.length;
+    if (event.kind === "recovery" && event.waits?.phase === "reanchor") event.waits.missing.join();
   }
+  holds<Same<typeof endpoint.state.connection.state, "connecting" | "online" | "offline">>();
   const failure = await endpoint.closed;
   holds<Same<typeof failure, ConclaveError | undefined>>();
 }

@@ -64,7 +64,7 @@ export interface Delivery {
 
 /** What a send that succeeded can say. */
 export interface SentPost {
-  /** The post's id, unique to its author; the same id appears in history and in progress. */
+  /** The post's id, unique to its author; the same id appears in history and in events. */
   readonly postId: string;
 }
 
@@ -133,55 +133,6 @@ export interface Verification {
   readonly valid: boolean;
   readonly checks: readonly Check[];
 }
-
-/** How far a post has come. */
-export type PostStage =
-  /** Recorded in the author's store. */
-  | "recorded"
-  /** Its proposal is on its way to every member, or was received. */
-  | "proposed"
-  /** Enough members signed it, and this agent stored it. */
-  | "stored"
-  /** Enough members vouch that they stored it. Final. */
-  | "certified";
-
-/** Where a post is, from this agent's point of view. Each event is a complete picture, not a difference. */
-export interface PostProgress {
-  readonly kind: "post";
-  readonly address: Address;
-  readonly postId: string;
-  readonly author: AgentAddress;
-  readonly content: Content;
-  readonly stage: PostStage;
-  /** Members whose signature this agent holds. */
-  readonly signedBy: readonly AgentAddress[];
-  /** Members that vouch for having stored the post. */
-  readonly storedBy: readonly AgentAddress[];
-  /** How many signatures certify the post. */
-  readonly signaturesNeeded: number;
-  /** How many votes certify its storage. */
-  readonly votesNeeded: number;
-}
-
-/** Whether the deployment is reached. */
-export interface ConnectionProgress {
-  readonly kind: "connection";
-  readonly state: "connecting" | "online" | "offline";
-  /** Why it is offline, for people. */
-  readonly detail?: string;
-}
-
-/** A conversation became known, or changed its state. */
-export interface ConversationProgress {
-  readonly kind: "conversation";
-  readonly address: Address;
-  readonly state: ConversationState;
-  /** Why it carries no posts, for people; `null` when it does. */
-  readonly detail: string | null;
-}
-
-/** Something an onlooker may want to show. Nothing of an application should depend on it. */
-export type Progress = PostProgress | ConnectionProgress | ConversationProgress;
 
 /** An Ed25519 public key (RFC 8037). */
 export interface Ed25519Jwk {

@@ -1,9 +1,9 @@
-import { type Address, type Endpoint, type PostProgress, SendError } from "@conclave/client";
+import { type Address, type Endpoint, type PostEvent, SendError } from "@conclave/client";
 
 import { titleOf } from "./addresses.js";
 import { clearFailure, showFailure } from "./alert.js";
 import { element, setText } from "./dom.js";
-import { keyOf, ofEntry, ofProgress, type PostState, PostView } from "./post.js";
+import { keyOf, ofEntry, ofEvent, type PostState, PostView } from "./post.js";
 
 /** One conversation: its posts, those under way at the end, and the form that adds to them. */
 export class ConversationView {
@@ -63,10 +63,10 @@ export class ConversationView {
     this.#input.focus();
   }
 
-  /** Says why the conversation carries no posts, or that it does. */
-  setUnavailable(detail: string | undefined): void {
-    this.#note.hidden = detail === undefined;
-    setText(this.#note, detail ?? "");
+  /** Says why the conversation does not go on; nothing when it does. */
+  setNote(notes: readonly string[]): void {
+    this.#note.hidden = notes.length === 0;
+    setText(this.#note, notes.join("; "));
   }
 
   /** Reads the certified history again. Calls while a reading is under way are one reading after it. */
@@ -91,9 +91,9 @@ export class ConversationView {
   }
 
   /** A post of this conversation went on. */
-  advance(progress: PostProgress): void {
-    this.#show(ofProgress(progress));
-    if (progress.stage === "certified") void this.refresh();
+  advance(event: PostEvent): void {
+    this.#show(ofEvent(event));
+    if (event.stage === "certified") void this.refresh();
   }
 
   #show(post: PostState): void {

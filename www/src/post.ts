@@ -1,4 +1,4 @@
-import type { Content, HistoryEntry, PostProgress, PostStage } from "@conclave/client";
+import type { Content, HistoryEntry, PostEvent, PostStage } from "@conclave/client";
 
 import { nameOf } from "./addresses.js";
 import { element, setAttribute, setText } from "./dom.js";
@@ -18,9 +18,9 @@ export interface PostState {
   readonly entry?: HistoryEntry;
 }
 
-export function ofProgress(progress: PostProgress): PostState {
-  const { postId, author, content, stage, signedBy, storedBy } = progress;
-  const needed = { signatures: progress.signaturesNeeded, votes: progress.votesNeeded };
+export function ofEvent(event: PostEvent): PostState {
+  const { postId, author, content, stage, signedBy, storedBy } = event;
+  const needed = { signatures: event.signaturesNeeded, votes: event.votesNeeded };
   return { postId, author, content, stage, signedBy, storedBy, needed };
 }
 

@@ -1,4 +1,4 @@
-import { type Address, type Conversation, type Endpoint, ListenError, type Progress } from "@conclave/client";
+import { type Address, type Conversation, type Endpoint, type EndpointEvent, ListenError } from "@conclave/client";
 
 import { addressOf, titleOf } from "./addresses.js";
 import { clearFailure, showFailure } from "./alert.js";
@@ -42,10 +42,10 @@ export class Room {
     const address = conversationOfWindow() as Address | undefined;
     if (address !== undefined) this.#show(address);
     void this.#takeMessages();
-    for await (const event of this.#endpoint.progress()) this.#take(event);
+    for await (const event of this.#endpoint.events()) this.#take(event);
   }
 
-  #take(event: Progress): void {
+  #take(event: EndpointEvent): void {
     switch (event.kind) {
       case "connection":
         this.status.dataset["state"] = event.state;
@@ -54,6 +54,10 @@ export class Room {
         break;
       case "conversation":
         void this.#reload();
+        break;
+      case "recovery":
+      case "stall":
+        this.#draw();
         break;
       case "post":
         if (this.#shown?.address === event.address) this.#shown.advance(event);
@@ -98,8 +102,16 @@ export class Room {
     if (focused !== null && focused !== undefined) {
       this.#items.querySelector<HTMLElement>(`[data-address="${CSS.escape(focused)}"]`)?.focus();
     }
+    this.#shown?.setNote(shown === undefined ? [] : this.#notesOf(shown));
+  }
+
+  /** Why a conversation does not go on, if it does not, and whom it waits for. */
+  #notesOf(shown: Address): string[] {
+    const { recoveries, stalls } = this.#endpoint.state;
     const conversation = this.#conversations.find(({ address }) => address === shown);
-    this.#shown?.setUnavailable(conversation?.detail ?? undefined);
+    const waits = [...recoveries, ...stalls].find(({ address }) => address === shown)?.waits;
+    const whom = waits?.missing.map((address) => titleOf(address, this.#endpoint.name)).join(", ");
+    return [conversation?.detail, whom && `it waits for ${whom}`].filter((note) => typeof note === "string");
   }
 
   #item(address: Address, isShown: boolean): HTMLElement {
@@ -135,7 +147,7 @@ export class Room {
   /** Posts that were under way before the conversation was shown. */
   async #showOpenPosts(view: ConversationView): Promise<void> {
     await view.refresh();
-    for (const post of await this.#endpoint.pending()) {
+    for (const post of this.#endpoint.state.posts) {
       if (post.address === view.address) view.advance(post);
     }
   }

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use conclave_conversation::binding::{Attendance, ConversationTopic, WelcomeTopic, parse_outer_message};
 use conclave_conversation::engine::{
-    Context, Delivered, Effect, Engine, Feed, Input, ReadId, SendOutcome, SendRequest, Step, TimerId,
-    Transmit,
+    Context, Delivered, Effect, Engine, Feed, Input, ReadId, SendOutcome, SendRequest, Step, Transmit,
 };
 use conclave_conversation::store::Read;
 use conclave_conversation::values::{ConversationId, DeliveryToken};
@@ -21,9 +20,11 @@ use serde_json::json;
 use super::handle::Shared;
 use super::invitations::Looked;
 use super::pending::{Pending, PendingSend, SendResult, fatal, send_failure};
+use super::timers::{Timers, has_slept};
 use crate::failure::{Failure, Operation};
 use crate::observer::Observer;
-use crate::platform::{chance::BrowserRandomness, queue, scope::Scope, timer};
+use crate::platform::scope::{Scope, TaskHandle};
+use crate::platform::{chance::BrowserRandomness, queue, timer};
 use crate::store::{IndexedDbStore, StoreFailure};
 use crate::transport::{Deployment, FeedCommand, FeedEnvelope, FeedEvent, publish};
 
@@ -34,8 +35,10 @@ const BATCH_MAX: usize = 64;
 pub(super) enum Message {
     /// An input of the engine.
     Input(Input),
-    /// A timer went off, if it is still the one of this number.
-    TimerElapsed(TimerId, u64),
+    /// The earliest of the engine's timers may be due.
+    Alarm,
+    /// The page woke up, or its network changed: deadlines are looked at afresh, and so is the connection.
+    Wake,
     /// The feed has something to say.
     Feed(FeedEvent),
     /// An invitation's sender was looked up.
@@ -69,6 +72,9 @@ pub(super) struct Driver {
     pub(super) local_key: PublicKey,
     pub(super) pending: Pending,
     pub(super) attendance: Attendance,
+    pub(super) timers: Timers,
+    /// The browser's timer for the earliest deadline, and that deadline.
+    pub(super) alarm: Option<(u64, TaskHandle)>,
 }
 
 /// Whether the loop goes on.
@@ -127,26 +133,34 @@ impl Driver {
         } = step;
         let news = self.shared.progress.borrow_mut().see_transitions(&transitions);
         if !transitions.is_empty() {
+            let stored = transitions.len() as u32;
             self.store.apply(transitions).await?;
+            self.observer.stored(stored);
         }
         for (conversation, author, post) in news {
             self.show_post(&(conversation, author, post));
         }
         effects
             .into_iter()
-            .try_for_each(|effect| self.carry_out_one(effect))
+            .try_for_each(|effect| self.carry_out_one(effect))?;
+        self.arm();
+        Ok(())
     }
 
     fn take_into(&mut self, message: Message) -> Result<(Step, Next), Failure> {
         let step = match message {
             Message::Input(input) => self.handle(input),
-            Message::TimerElapsed(id, number) => match self.pending.timers.get(&id) {
-                Some((current, _)) if *current == number => {
-                    self.pending.timers.remove(&id);
-                    self.handle(Input::Timer(id))
+            Message::Alarm => {
+                let due_ms = self.alarm.take().map(|(at_ms, _)| at_ms);
+                if due_ms.is_some_and(|at_ms| has_slept(at_ms, timer::now_ms())) {
+                    self.deployment.reconnect_now();
                 }
-                _ => Step::default(),
-            },
+                self.ring()
+            }
+            Message::Wake => {
+                self.deployment.reconnect_now();
+                self.ring()
+            }
             Message::Feed(FeedEvent::Refused { detail }) => {
                 return Err(Failure::new(Operation::Listen, "transport-failed", detail));
             }
@@ -198,12 +212,16 @@ impl Driver {
                 self.attend(&mut step);
                 step
             }
-            FeedEvent::Offline { detail } | FeedEvent::Refused { detail } => {
+            FeedEvent::Offline { detail, retry_in } => {
                 self.follow();
-                self.observer
-                    .tell_progress(&json!({ "kind": "connection", "state": "offline", "detail": detail }));
+                self.observer.tell_progress(&json!({
+                    "kind": "connection", "state": "offline", "detail": detail,
+                    "retryInMs": retry_in.as_millis() as u64,
+                }));
                 Step::default()
             }
+            // It ends the endpoint before it comes here.
+            FeedEvent::Refused { .. } => Step::default(),
             FeedEvent::Envelopes(envelopes) => {
                 self.follow();
                 let mut all = Step::default();
@@ -250,8 +268,8 @@ impl Driver {
                 });
             }
             Effect::Unwatch { feed } => self.command(FeedCommand::Unwatch { feed }),
-            Effect::SetTimer { id, at_ms } => self.set_timer(id, at_ms),
-            Effect::CancelTimer { id } => self.cancel_timer(id),
+            Effect::SetTimer { id, at_ms } => self.timers.set(id, at_ms),
+            Effect::CancelTimer { id } => self.timers.cancel(&id),
             Effect::Bound { request_id, .. } => {
                 if let Some(send) = self.pending.sends.get_mut(&request_id) {
                     send.is_bound = true;
@@ -302,10 +320,14 @@ impl Driver {
                 status,
             } => self.show_conversation(&conversation_id, status),
             Effect::Read { read_id, reads } => self.read(read_id, reads),
+            Effect::Recovery {
+                conversation_id,
+                recovery,
+            } => self.show_recovery(&conversation_id, recovery.as_ref()),
             Effect::Stalled {
                 conversation_id,
                 stall,
-            } => self.show_stall(&conversation_id, &stall),
+            } => self.show_stall(&conversation_id, stall.as_ref()),
             Effect::Fatal { reason } => return Err(fatal(&reason)),
         }
         Ok(())
@@ -342,21 +364,38 @@ impl Driver {
         self.feed.send(command);
     }
 
-    fn set_timer(&mut self, id: TimerId, at_ms: u64) {
-        self.cancel_timer(id);
-        self.pending.timers_set += 1;
-        let number = self.pending.timers_set;
+    /// Lets every timer that is due go off.
+    fn ring(&mut self) -> Step {
+        // The browser's timer is set anew: its delay may have been measured by a clock that stood still.
+        self.disarm();
+        let mut all = Step::default();
+        for id in self.timers.due(timer::now_ms()) {
+            let step = self.handle(Input::Timer(id));
+            all.transitions.extend(step.transitions);
+            all.effects.extend(step.effects);
+        }
+        all
+    }
+
+    /// Sets the browser's timer for the earliest deadline, unless it is.
+    fn arm(&mut self) {
+        let next_ms = self.timers.next_ms();
+        if next_ms == self.alarm.as_ref().map(|(at_ms, _)| *at_ms) {
+            return;
+        }
+        self.disarm();
+        let Some(at_ms) = next_ms else { return };
         let delay = Duration::from_millis(at_ms.saturating_sub(timer::now_ms()));
         let inbox = self.inbox.clone();
         let task = self.scope.spawn(Box::pin(async move {
             timer::Delay::new(delay).await;
-            inbox.send(Message::TimerElapsed(id, number));
+            inbox.send(Message::Alarm);
         }));
-        self.pending.timers.insert(id, (number, task));
+        self.alarm = Some((at_ms, task));
     }
 
-    fn cancel_timer(&mut self, id: TimerId) {
-        if let Some((_, task)) = self.pending.timers.remove(&id) {
+    fn disarm(&mut self) {
+        if let Some((_, task)) = self.alarm.take() {
             task.end();
         }
     }

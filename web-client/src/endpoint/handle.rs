@@ -137,6 +137,11 @@ impl Handle {
             .unwrap_or_else(|_| Err(closed(Operation::Send, "closed")))
     }
 
+    /// The page woke up, or its network changed: what waits for a time or for the network is looked at afresh.
+    pub(crate) fn wake(&self) {
+        self.tell(Message::Wake);
+    }
+
     /// Takes the one subscription to deliveries.
     pub(crate) fn subscribe(&self) -> Result<SubscriptionId, Failure> {
         self.shared

@@ -21,6 +21,7 @@ mod pending;
 mod progress;
 mod registry;
 mod requests;
+mod timers;
 mod views;
 
 pub(crate) use handle::Handle;

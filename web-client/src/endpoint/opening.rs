@@ -14,6 +14,7 @@ use super::invitations::run_invitations;
 use super::pending::Pending;
 use super::progress::ProgressTracker;
 use super::registry::Registry;
+use super::timers::Timers;
 use crate::failure::{Failure, Operation, corrupt};
 use crate::observer::Observer;
 use crate::platform::{
@@ -98,6 +99,8 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
         local_key: identity.card.public_key(),
         pending: Pending::default(),
         attendance: Attendance::decode(&attendance),
+        timers: Timers::default(),
+        alarm: None,
     };
     driver.carry_out(step).await?;
 

@@ -1,11 +1,10 @@
-//! What waits for the engine, and what it is told when the engine can say nothing more. Pure, but for the timers' tasks.
+//! What waits for the engine, and what it is told when the engine can say nothing more. Pure.
 
-use conclave_conversation::engine::{Fatal, RequestId, SendError, TimerId};
+use conclave_conversation::engine::{Fatal, RequestId, SendError};
 use conclave_conversation::values::DeliveryToken;
 use futures_channel::oneshot;
 
 use crate::failure::{Failure, Operation, corrupt};
-use crate::platform::scope::TaskHandle;
 use crate::short_map::ShortMap;
 
 /// How a send ended.
@@ -26,10 +25,6 @@ pub(super) struct Pending {
     pub(super) sends: ShortMap<RequestId, PendingSend>,
     /// In the order they were asked for, which is the order they are answered in.
     pub(super) acknowledgments: Vec<(DeliveryToken, oneshot::Sender<Result<(), Failure>>)>,
-    /// Timers, each with the number of its setting.
-    pub(super) timers: ShortMap<TimerId, (u64, TaskHandle)>,
-    /// How many timers were ever set.
-    pub(super) timers_set: u64,
 }
 
 impl Pending {

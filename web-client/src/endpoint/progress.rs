@@ -29,7 +29,7 @@ pub(crate) enum PostStage {
     Certified,
 }
 
-/// A post's complete picture, as it crosses to JavaScript (`PostProgress`).
+/// A post's complete picture, as it crosses to JavaScript (`PostEvent`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PostProgress {

@@ -83,6 +83,10 @@ pub(crate) async fn carry_out(
         }
         "conversations" => handle.conversations().await,
         "openPosts" => handle.open_posts(),
+        "wake" => {
+            handle.wake();
+            Ok(String::new())
+        }
         _ => Err(misunderstood(operation)),
     }
 }

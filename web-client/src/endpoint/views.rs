@@ -1,9 +1,10 @@
 //! What onlookers and owners see of a running endpoint.
 
 use conclave_conversation::address::{agent_address, canonical_address};
-use conclave_conversation::engine::{ConversationStatus, Stall, WaitingFor};
+use conclave_conversation::engine::{ConversationStatus, RecoveryPhase, RecoveryState, Stall, WaitingFor};
 use conclave_conversation::membership::Membership;
 use conclave_conversation::values::ConversationId;
+use conclave_harness::AgentId;
 use serde_json::json;
 
 use super::driver::Driver;
@@ -40,21 +41,47 @@ impl Driver {
         }));
     }
 
-    pub(super) fn show_stall(&self, id: &ConversationId, stall: &Stall) {
+    pub(super) fn show_stall(&self, id: &ConversationId, stall: Option<&Stall>) {
         let Some(membership) = self.membership_of(id) else {
             return;
         };
-        let waiting_for = match stall.waiting_for {
-            WaitingFor::Signatures => "signatures",
-            WaitingFor::Votes => "votes",
-            WaitingFor::Answers => "answers",
-            WaitingFor::ReanchorVotes => "reanchor-votes",
-        };
-        let members = stall.members.iter().filter_map(|member| membership.card(member));
-        let members: Vec<_> = members.map(|card| agent_address(card.agent_name())).collect();
+        let waits = stall.map(|stall| {
+            let waiting_for = match stall.waiting_for {
+                WaitingFor::Signatures => "signatures",
+                WaitingFor::Votes => "votes",
+                WaitingFor::Answers => "answers",
+                WaitingFor::ReanchorVotes => "reanchor-votes",
+            };
+            json!({
+                "for": waiting_for, "missing": addresses(membership, &stall.members),
+                "behindAnother": stall.behind_another,
+            })
+        });
         self.observer.tell_progress(&json!({
-            "kind": "stalled", "address": canonical_address(membership, &self.local_id),
-            "waitingFor": waiting_for, "members": members, "behindAnother": stall.behind_another,
+            "kind": "stall", "address": canonical_address(membership, &self.local_id), "waits": waits,
+        }));
+    }
+
+    pub(super) fn show_recovery(&self, id: &ConversationId, recovery: Option<&RecoveryState>) {
+        let Some(membership) = self.membership_of(id) else {
+            return;
+        };
+        let waits = recovery.map(|state| {
+            let phase = match state.phase {
+                RecoveryPhase::CatchUp => "catch-up",
+                RecoveryPhase::EveryMember => "every-member",
+                RecoveryPhase::Reanchor => "reanchor",
+                RecoveryPhase::StagedSuccessor => "staged-successor",
+            };
+            json!({
+                "phase": phase, "heard": state.heard, "needed": state.needed,
+                "missing": addresses(membership, &state.missing),
+                "retriesLeft": state.retries_left, "paused": state.paused,
+                "detail": state.reason.to_string(),
+            })
+        });
+        self.observer.tell_progress(&json!({
+            "kind": "recovery", "address": canonical_address(membership, &self.local_id), "waits": waits,
         }));
     }
 
@@ -85,6 +112,11 @@ impl Driver {
             .find(|membership| canonical_address(membership, &self.local_id).as_deref() == Some(address))
             .map(|membership| *membership.conversation_id())
     }
+}
+
+fn addresses(membership: &Membership, members: &[AgentId]) -> Vec<String> {
+    let cards = members.iter().filter_map(|member| membership.card(member));
+    cards.map(|card| agent_address(card.agent_name())).collect()
 }
 
 /// A conversation's status in the package's words, and why it is so.

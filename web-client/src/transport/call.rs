@@ -39,6 +39,9 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn pause(this: &Transport, delay_ms: f64) -> Promise;
 
+    #[wasm_bindgen(method)]
+    fn reconnect_now(this: &Transport);
+
     /// A call under way.
     type Exchange;
 
@@ -170,6 +173,11 @@ impl Deployment {
     /// Waits so long, or until there is reason to believe that the deployment is reached again.
     pub(crate) fn pause(&self, delay: std::time::Duration) -> JsFuture {
         JsFuture::from(self.transport.pause(delay.as_secs_f64() * 1000.0))
+    }
+
+    /// The network may have changed, or the machine slept: every pause ends, and every open stream is asked for a sign of life.
+    pub(crate) fn reconnect_now(&self) {
+        self.transport.reconnect_now();
     }
 }
 

@@ -6,6 +6,7 @@
 //! changes every position starts over.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 use conclave_conversation::engine::Feed;
@@ -73,6 +74,8 @@ pub(crate) enum FeedEvent {
     Offline {
         /// Why.
         detail: String,
+        /// How long it waits before it does.
+        retry_in: Duration,
     },
     /// The deployment refuses to be read, and trying again would not help. The feed has ended.
     Refused {
@@ -96,12 +99,14 @@ pub(crate) async fn run_feed(
             Ended::Replanned => {}
             Ended::Failed(error) => {
                 let detail = error.to_string();
-                match judge(&error, &back_off) {
+                let verdict = judge(&error, &back_off);
+                let retry_in = back_off.next_delay(chance::unit_interval());
+                match verdict {
                     Verdict::Blip => {}
-                    Verdict::Outage => tell(FeedEvent::Offline { detail }),
+                    Verdict::Outage => tell(FeedEvent::Offline { detail, retry_in }),
                     Verdict::Refusal => return tell(FeedEvent::Refused { detail }),
                 }
-                let mut delay = deployment.pause(back_off.next_delay(chance::unit_interval()));
+                let mut delay = deployment.pause(retry_in);
                 loop {
                     match select(pin!(commands.next()), &mut delay).await {
                         Either::Left((Some(command), _)) => drop(plan.take(command)),

@@ -57,6 +57,10 @@ export class CoreTransport {
   pause(delayMs: number): Promise<void> {
     return this.#connection.pause(delayMs);
   }
+
+  reconnect_now(): void {
+    this.#connection.reconnectNow();
+  }
 }
 
 function exchange(stream: Stream): Exchange {

@@ -113,14 +113,6 @@ impl Conversation {
         }
         self.send_proposal(shared, draft);
         self.schedule_resend(draft);
-        if self
-            .proposal
-            .as_ref()
-            .is_some_and(|open| open.resends == RESENDS_MAX)
-        {
-            // It was the last one: from here on the head waits for its members.
-            self.show_stall(shared, draft);
-        }
     }
 
     /// The open proposal ended, by a complete certificate or by another head.

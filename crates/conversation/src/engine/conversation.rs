@@ -11,6 +11,7 @@ use super::ignored::Ignored;
 use super::input::RequestId;
 use super::limits::RETAINED_FOLDS_MAX;
 use super::recovery::{Answering, Asked, Candidate, Run};
+use super::stall::Told;
 use crate::membership::Membership;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::rows::AnchorRow;
@@ -103,6 +104,8 @@ pub(super) struct Conversation {
     pub(super) missed: Option<RecordHash>,
     /// The members whose votes made an empty conversation ask again.
     pub(super) missed_by: OrderedSet<AgentId>,
+    /// What whoever watches was told last.
+    pub(super) told: Told,
 }
 
 impl Conversation {
@@ -128,6 +131,7 @@ impl Conversation {
             is_asked_for: false,
             missed: None,
             missed_by: OrderedSet::new(),
+            told: Told::default(),
         }
     }
 

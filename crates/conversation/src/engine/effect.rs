@@ -139,6 +139,40 @@ pub enum RecoveryReason {
     },
 }
 
+/// Which part of its recovery a conversation is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryPhase {
+    /// A quorum of the other members is to answer what follows the local history.
+    CatchUp,
+    /// As [`CatchUp`](Self::CatchUp), and all other members are to answer while retries last: one of them may hold a re-anchor
+    /// to an earlier instance that was completed.
+    EveryMember,
+    /// A quorum is to vote for the re-anchor.
+    Reanchor,
+    /// A quorum is to vote for a record that is staged and not certified. Nothing else is voted for before.
+    StagedSuccessor,
+}
+
+/// What a conversation that recovers waits for: a complete picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecoveryState {
+    /// Why it recovers.
+    pub reason: RecoveryReason,
+    /// Which part of recovery it is in.
+    pub phase: RecoveryPhase,
+    /// How many members answered or voted. In [`Reanchor`](RecoveryPhase::Reanchor) and
+    /// [`StagedSuccessor`](RecoveryPhase::StagedSuccessor) the local agent is one of them.
+    pub heard: usize,
+    /// How many must.
+    pub needed: usize,
+    /// The members that have not, ascending by id. With Byzantine members or absent ones, not all of them ever need.
+    pub missing: Vec<AgentId>,
+    /// How often the open question, or what a settled position waits with, will be repeated.
+    pub retries_left: u32,
+    /// The retries are spent: it goes on when a member, the host or the transport stirs.
+    pub paused: bool,
+}
+
 /// What a conversation cannot go on without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitingFor {
@@ -244,12 +278,24 @@ pub enum Effect {
         /// What to read.
         reads: Vec<Read>,
     },
-    /// A conversation's retries ran out without progress. It goes on when a member, the host or the transport stirs.
+    /// What a conversation that recovers waits for has changed, or its recovery has begun or ended.
+    Recovery {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// What it waits for now; none when it recovers no longer.
+        recovery: Option<RecoveryState>,
+    },
+    /// A conversation has come to stand still, what it waits for has changed, or it goes on.
+    ///
+    /// It stands still when a proposal or a locked action has been open for
+    /// [`STALL_WAIT_MS`](super::timing::STALL_WAIT_MS), a post that waits behind another member's proposal included; or when it
+    /// recovers and its retries are spent. It goes on when the head moves or the lock does, or when the retries begin again,
+    /// because a member, the host or the transport stirred. The local agent's resends go on meanwhile, while they last.
     Stalled {
         /// The conversation.
         conversation_id: ConversationId,
-        /// What it waits for.
-        stall: Stall,
+        /// What it waits for now; none when it goes on.
+        stall: Option<Stall>,
     },
     /// The engine stopped for good. Nothing more is sent; every further input is answered with this again.
     Fatal {

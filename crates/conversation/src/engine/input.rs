@@ -93,6 +93,8 @@ pub enum TimerId {
     Delivery(RequestId),
     /// The next retry of a conversation's catch-up request, or of what a settled position waits with.
     CatchUp(ConversationId),
+    /// The time after which what a conversation waits for is told as a stall.
+    Stall(ConversationId),
 }
 
 /// What became of one [`Transmit`](super::Transmit).

@@ -68,8 +68,8 @@ mod vote;
 use conclave_harness::{AgentCard, AgentKey, PublicKey, WireVersion, WireVersions};
 
 pub use effect::{
-    ConversationStatus, Delivery, Effect, RecoveryReason, SendMode, SentPost, Stage, Stall, Step, Transmit,
-    TransmitInvitation, WaitingFor,
+    ConversationStatus, Delivery, Effect, RecoveryPhase, RecoveryReason, RecoveryState, SendMode, SentPost,
+    Stage, Stall, Step, Transmit, TransmitInvitation, WaitingFor,
 };
 pub use error::{AcknowledgeError, Corruption, Fatal, OpenError, RouterFault, SendError};
 pub use holdings::Holdings;

@@ -251,10 +251,10 @@ impl Outbox {
         }
     }
 
-    /// The transport reached the Router again: what waits for the next drain need not wait longer.
+    /// The transport reached the Router again: what waits for the next attempt or drain need not wait longer.
     pub(super) fn wake(&mut self, draft: &mut Draft<'_>) {
         for (conversation, queue) in &mut self.queues {
-            if queue.drain == Drain::Waiting {
+            if matches!(queue.drain, Drain::Spacing { .. } | Drain::Waiting) {
                 queue.drain = Drain::Idle;
                 draft.effect(Effect::CancelTimer {
                     id: TimerId::Drain(*conversation),

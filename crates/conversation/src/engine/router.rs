@@ -121,6 +121,11 @@ impl Engine {
                     conversation.retry_catch_up(&mut self.shared, draft);
                 }
             }
+            TimerId::Stall(conversation_id) => {
+                if let Some(conversation) = self.conversations.get_mut(&conversation_id) {
+                    conversation.wait_lasts();
+                }
+            }
             TimerId::Drain(conversation_id) => {
                 if let (Some(conversation), Some(instance)) =
                     (self.conversations.get(&conversation_id), self.shared.instance)

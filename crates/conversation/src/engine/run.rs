@@ -11,6 +11,7 @@ use super::error::SendError;
 use super::input::{Context, Feed, Input, SendRequest};
 use super::invitation::Watched;
 use super::shared::Shared;
+use super::stall::Touched;
 use crate::membership::Membership;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::values::{ActionHash, ConversationId, PostIntent};
@@ -77,9 +78,13 @@ impl Engine {
     pub fn handle(&mut self, input: Input, context: Context<'_>) -> Step {
         let mut draft = Draft::new(context);
         if self.shared.fatal.is_none() {
+            let (touched, instance) = (Touched::by(&input), self.shared.instance);
             self.take(input, &mut draft);
             self.keep_recovered_cursors(&mut draft);
             self.begin_sending(&mut draft);
+            // Whatever names another instance of the Router touches every conversation.
+            let is_same = self.shared.instance == instance;
+            self.show_waits(if is_same { touched } else { Touched::Every }, &mut draft);
         } else {
             self.refuse(input, &mut draft);
         }

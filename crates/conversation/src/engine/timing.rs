@@ -29,6 +29,10 @@ pub const ATTACH_WAIT_MS: u64 = 45_000;
 /// How long the caller of a send that is bound waits for the Router to take its envelopes. The post goes on without it.
 pub const DELIVERY_WAIT_MS: u64 = 10_000;
 
+/// How long a proposal or a locked action may be open before whoever watches is told that the conversation stands still. It
+/// decides nothing else. Far longer than a post takes, and than a background page is slowed down by the usual second.
+pub const STALL_WAIT_MS: u64 = 30_000;
+
 /// `base_ms` doubled `doublings` times, times a uniform factor between 0.8 and 1.2.
 pub(super) fn jittered(base_ms: u64, doublings: u32, randomness: &mut dyn Randomness) -> u64 {
     let delay = base_ms.saturating_mul(1 << doublings.min(20));

@@ -320,9 +320,11 @@ fn an_incomplete_proposal_is_resent_eight_times_with_its_head_and_nobody_signs_t
     let before = world.kinds(&everyone).len();
     let mut delays = Vec::new();
     let conversation = *everyone.conversation_id();
-    world.members[0]
-        .timers
-        .retain(|timer, _| matches!(timer, TimerId::Resend(_)));
+    for member in &mut world.members {
+        member
+            .timers
+            .retain(|timer, _| matches!(timer, TimerId::Resend(_)));
+    }
     while let Some(at_ms) = world.members[0].timers.get(&TimerId::Resend(conversation)) {
         delays.push(at_ms - world.now_ms);
         assert!(world.next_timer());

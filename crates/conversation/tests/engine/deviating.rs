@@ -424,7 +424,7 @@ fn a_silent_member_stops_a_genesis_and_no_post() {
     world.run_out();
     assert!(!world.members[0].sent.contains_key(&request));
     assert!(world.chain(0, &everyone).is_empty());
-    let stall = &world.members[0].stalls[everyone.conversation_id()];
+    let stall = world.members[0].stall(&everyone).expect("a stall");
     assert_eq!(stall.waiting_for, WaitingFor::Signatures);
     assert_eq!(stall.members, [world.members[DEVIANT].id()]);
     let signed = world.members[0]

@@ -396,7 +396,7 @@ fn whoever_adopted_a_reanchor_that_nobody_else_saw_keeps_the_common_history_and_
     world.run_out();
     assert_eq!(anchor(&world, 0), seen_here.hash().to_string());
     assert_eq!(world.chain(0, &everyone), before);
-    let stall = &world.members[0].stalls[everyone.conversation_id()];
+    let stall = world.members[0].stall(&everyone).expect("a stall");
     assert_eq!(stall.waiting_for, WaitingFor::ReanchorVotes);
     assert!(world.members[0].fatal.is_none());
 }

@@ -22,5 +22,6 @@ mod sending;
 mod starting;
 mod successors;
 mod upgrading;
+mod waiting;
 mod watching;
 mod world;

@@ -227,7 +227,7 @@ fn a_conversation_without_a_record_begins_again_with_its_posts() {
 fn a_conversation_that_lacks_a_quorum_names_the_members_it_waits_for() {
     let (mut world, everyone) = alone();
     world.run_out();
-    let stall = &world.members[0].stalls[everyone.conversation_id()];
+    let stall = world.members[0].stall(&everyone).expect("a stall");
     assert_eq!(stall.waiting_for, WaitingFor::Answers);
     let others: Vec<_> = everyone
         .agent_ids()

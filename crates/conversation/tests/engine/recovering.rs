@@ -78,7 +78,7 @@ fn retries_are_bounded_and_begin_again_when_a_member_the_host_or_the_transport_s
     world.lose_unread(3, &everyone);
     world.run_out();
     assert_eq!(world.count(&everyone, "request"), 1 + retries);
-    let stall = &world.members[3].stalls[everyone.conversation_id()];
+    let stall = world.members[3].stall(&everyone).expect("a stall");
     assert_eq!(stall.waiting_for, WaitingFor::Answers);
     let others: Vec<_> = everyone
         .agent_ids()

@@ -135,6 +135,13 @@ pub(crate) fn show(
 
 /// Member `holders` stage a post that nobody can certify, then the Router restarts.
 pub(crate) fn with_holders(members: usize, holders: &[usize]) -> (World, Membership) {
+    let (mut world, everyone) = staged_at(members, holders);
+    world.restart_router(1);
+    (world, everyone)
+}
+
+/// Member `holders` stage a post of member 0, and no vote for it is ordered.
+pub(crate) fn staged_at(members: usize, holders: &[usize]) -> (World, Membership) {
     let (mut world, everyone) = founded(members);
     world.send(0, &everyone, "staged");
     // Everyone signs and sees the signatures; only holders see enough to stage, and no vote is ordered.
@@ -157,7 +164,6 @@ pub(crate) fn with_holders(members: usize, holders: &[usize]) -> (World, Members
         let staged = rows::<StagedRecordRow>(&world, member).len() > 1;
         assert_eq!(staged, holders.contains(&member), "member {member}");
     }
-    world.restart_router(1);
     (world, everyone)
 }
 

@@ -108,7 +108,7 @@ fn a_holder_whose_position_is_ready_shows_its_successor_again_and_votes_for_no_r
     assert_eq!(rows::<ReanchorRow>(&world, 0), []);
     let repeated = CATCH_UP_RETRIES_MAX as usize;
     assert_eq!(shown(&world, "vote"), before.1 + 1 + repeated);
-    let stall = &world.members[0].stalls[everyone.conversation_id()];
+    let stall = world.members[0].stall(&everyone).expect("a stall");
     assert_eq!(stall.waiting_for, WaitingFor::Votes);
 }
 

@@ -272,7 +272,7 @@ impl World {
                     },
                 );
             }
-            Effect::Progress { .. } | Effect::Stalled { .. } => {}
+            Effect::Progress { .. } | Effect::Recovery { .. } | Effect::Stalled { .. } => {}
         }
     }
 

@@ -18,9 +18,11 @@
 //! | `successor` | which records are staged while the conversation re-anchors |
 //! | `reanchor` | which re-anchor is voted for, and when it is complete |
 //! | `anchor` | what goes with an anchor that is left |
+//! | `picture` | what a run waits for, for whoever watches |
 
 mod anchor;
 mod answer;
+mod picture;
 mod reanchor;
 mod request;
 mod successor;

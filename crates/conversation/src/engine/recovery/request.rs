@@ -97,7 +97,6 @@ impl Conversation {
             return self.settle_empty(shared, draft);
         }
         self.check_ready(shared, draft);
-        self.show_stall(shared, draft);
     }
 
     /// The position is settled and the run goes on: what it waits with is repeated on a schedule of its own.
@@ -119,7 +118,7 @@ impl Conversation {
         let Some(run) = self.run_mut() else { return };
         if run.retries >= CATCH_UP_RETRIES_MAX {
             run.paused = true;
-            return self.show_stall(shared, draft);
+            return;
         }
         run.retries += 1;
         let at_ms = draft.now_ms + retry_delay(run, draft);

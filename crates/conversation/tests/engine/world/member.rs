@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use conclave_conversation::engine::{
-    ConversationStatus, Delivery, Effect, Engine, Fatal, Feed, Ignored, Local, ReadId, RequestId, SendError,
-    SentPost, Stage, Stall, TimerId, Transmit,
+    ConversationStatus, Delivery, Effect, Engine, Fatal, Feed, Ignored, Local, ReadId, RecoveryState,
+    RequestId, SendError, SentPost, Stage, Stall, TimerId, Transmit,
 };
+use conclave_conversation::membership::Membership;
 use conclave_conversation::store::{MemoryStore, Read};
 use conclave_conversation::test_support::{self, Agent, router_instance};
 use conclave_conversation::values::{ConversationId, PostId};
@@ -47,7 +48,9 @@ pub(crate) struct Member {
     pub(super) feeds_of: RouterInstanceId,
     /// Reads of the store that the engine waits for.
     pub(super) reads: VecDeque<(ReadId, Vec<Read>)>,
-    pub(crate) stalls: BTreeMap<ConversationId, Stall>,
+    /// Everything whoever watches was told, in order: what a recovery waits for, and which conversations stand still.
+    pub(crate) recoveries: Vec<(ConversationId, Option<RecoveryState>)>,
+    pub(crate) stalls: Vec<(ConversationId, Option<Stall>)>,
     pub(crate) timers: BTreeMap<TimerId, u64>,
     /// Everything the host was given, in order, repetitions after restarts included.
     pub(crate) delivered: Vec<Delivery>,
@@ -74,7 +77,8 @@ impl Member {
             feeds: BTreeMap::new(),
             feeds_of: router_instance(0),
             reads: VecDeque::new(),
-            stalls: BTreeMap::new(),
+            recoveries: Vec::new(),
+            stalls: Vec::new(),
             timers: BTreeMap::new(),
             delivered: Vec::new(),
             acknowledged: BTreeSet::new(),
@@ -142,14 +146,26 @@ impl Member {
                 self.status.insert(conversation_id, status);
             }
             Effect::Read { read_id, reads } => self.reads.push_back((read_id, reads)),
+            Effect::Recovery {
+                conversation_id,
+                recovery,
+            } => self.recoveries.push((conversation_id, recovery)),
             Effect::Stalled {
                 conversation_id,
                 stall,
-            } => {
-                self.stalls.insert(conversation_id, stall);
-            }
+            } => self.stalls.push((conversation_id, stall)),
             Effect::Fatal { reason } => self.fatal = Some(reason),
         }
+    }
+
+    /// The stall that was told last, unless its end was told.
+    pub(crate) fn stall(&self, of: &Membership) -> Option<Stall> {
+        last(&self.stalls, of).flatten()
+    }
+
+    /// What was told last of a conversation's recovery, unless its end was told.
+    pub(crate) fn recovery(&self, of: &Membership) -> Option<RecoveryState> {
+        last(&self.recoveries, of).flatten()
     }
 
     /// The texts of everything the host was given.
@@ -159,6 +175,13 @@ impl Member {
             .map(|delivery| text_of(&delivery.canonical_message))
             .collect()
     }
+}
+
+fn last<T: Clone>(told: &[(ConversationId, T)], of: &Membership) -> Option<T> {
+    let mut latest = told.iter().rev();
+    latest
+        .find(|(id, _)| id == of.conversation_id())
+        .map(|(_, what)| what.clone())
 }
 
 pub(crate) fn text_of(canonical_message: &str) -> String {
