@@ -21,8 +21,8 @@ export const LAUNCH = {
 };
 
 /** Starts the browser. Its windows are separate by storage: each context is a profile of its own. */
-export function launch() {
-  return chromium.launch(LAUNCH);
+export function launch(...more) {
+  return chromium.launch({ ...LAUNCH, args: [...FLAGS, ...more] });
 }
 
 /** What went wrong in a page, for the message of a test that fails. */

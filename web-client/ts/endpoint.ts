@@ -1,16 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { abortable } from "./abort.js";
 import { Broadcast } from "./broadcast.js";
 import { loadCore } from "./core.js";
-import { type ConclaveError, fromCore, HistoryError, OpenError, SendError } from "./errors.js";
+import { type ConclaveError, HistoryError, OpenError, SendError } from "./errors.js";
 import type { EndpointEvent, EndpointState } from "./events.js";
 import { LiveState } from "./live_state.js";
 import { Messages } from "./messages.js";
-import { LocalSeat, News, type Running, type Seat } from "./seat.js";
-import { TabSeat } from "./tabs/tab_seat.js";
+import { type Plan, placeOf } from "./opening.js";
+import type { Seat } from "./seat.js";
+import { host } from "./tabs/host.js";
+import { type Place, TabSeat } from "./tabs/tab_seat.js";
 import { baseAddress } from "./transport/address.js";
 import { Connection, CONNECTION } from "./transport/connection.js";
-import { CoreTransport } from "./transport/core_transport.js";
 import { type Statistics, summary } from "./transport/statistics.js";
 import type {
   Address,
@@ -93,22 +93,11 @@ export class Endpoint {
     }
     signal?.throwIfAborted();
     const store = storageName ?? `conclave ${url} ${name}`;
-    const run = async (ending: AbortSignal): Promise<Running> => {
-      const module = await abortable(loadCore(wasm), ending);
-      const news = new News();
-      const transport = new CoreTransport(connection);
-      try {
-        // Not raced against the signal: the module itself stops, and has let go of the store when this rejects.
-        const core = await module.open(url, transport, name, registryKey, admissionToken, store, ending, news.observer);
-        return new LocalSeat(core, news, connection);
-      } catch (thrown) {
-        throw fromCore(thrown);
-      }
-    };
+    const plan: Plan = { url, name, registryKey, thumbprint: await thumbprint(registryKey), admissionToken, store, isShared: share !== false, wasm };
+    const place = { ...placeOf(plan, connection), host: hostOf(options, plan) };
     // Whoever may have to take over has the module at hand; what is wrong with it shows when it does.
-    loadCore(wasm).catch(() => undefined);
-    const terms = { url, name, registryKey: await thumbprint(registryKey) };
-    return new Endpoint(name, await TabSeat.open({ store, terms, isShared: share !== false, run }, signal));
+    if (place.host === undefined) loadCore(wasm).catch(() => undefined);
+    return new Endpoint(name, await TabSeat.open(place, signal));
   }
 
   /**
@@ -241,6 +230,19 @@ function connectionOf({ url, backend, credential }: OpenOptions): Connection {
   } catch (cause) {
     throw new OpenError("invalid-options", (cause as Error).message, { cause });
   }
+}
+
+/** How a worker is had to queue for the store, if one is to. */
+function hostOf({ worker = false, backend, credential, wasm }: OpenOptions, plan: Plan): Place["host"] {
+  if (worker === false) return undefined;
+  const isOwn = typeof worker === "object" && worker !== null && ("postMessage" in worker || "port" in worker);
+  if (worker !== "shared" && worker !== "dedicated" && !isOwn) throw new OpenError("invalid-options", "`worker` is none of its values");
+  if (backend !== undefined) throw new OpenError("invalid-options", "a worker has a connection of its own: give it `url` and not `backend`");
+  if (!plan.isShared) throw new OpenError("invalid-options", "what runs in a worker is shared: leave out `share`");
+  // A worker that runs an endpoint can not start another worker everywhere: it runs this one too.
+  if (!isOwn && typeof Worker === "undefined") return undefined;
+  const address = wasm instanceof URL ? wasm.href : typeof wasm === "string" ? new URL(wasm, location.href).href : wasm;
+  return (signal) => host(worker, { ...plan, wasm: address }, credential, signal);
 }
 
 /** A thumbprint URI as it is, a key as its canonical JSON. */

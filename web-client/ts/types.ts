@@ -187,6 +187,12 @@ export interface EndpointOptions {
    * `false` a store that is open elsewhere is refused with `store-locked`. By default it is shared.
    */
   readonly share?: boolean;
+  /**
+   * Runs the endpoint in a worker, so that the page stays smooth: one for this page (`"dedicated"`), or one for all pages of
+   * the origin (`"shared"`, which is `"dedicated"` where there are no shared workers). A worker of one's own, for bundlers or
+   * policies that need it, imports `@conclave/client/worker`. By default the page itself runs it.
+   */
+  readonly worker?: false | "shared" | "dedicated" | Worker | SharedWorker;
   /** Ends the opening. It has no effect on an endpoint that is open. */
   readonly signal?: AbortSignal;
   /**

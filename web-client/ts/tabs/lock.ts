@@ -19,5 +19,5 @@ export function settled(): Promise<unknown> {
 }
 
 function unavailable(cause: unknown): StoreError {
-  return new StoreError("locks-unavailable", "this browser offers no Web Locks here (they need a secure context)", { cause });
+  return new StoreError("locks-unavailable", "this browser offers no Web Locks here (they need a secure context, and a frame that may store)", { cause });
 }

@@ -9,6 +9,7 @@ import { abortable } from "../abort.js";
 import { type ConclaveError, fromCore, ListenError, OpenError, StoreError } from "../errors.js";
 import type { Running, Seat, Subscription } from "../seat.js";
 import { Desk } from "./desk.js";
+import type { Hosted } from "./host.js";
 import { Ended, Line, LOST } from "./line.js";
 import { hold, settled } from "./lock.js";
 import { type OwnerState, parse, sealed, type TabMessage, TABS_MAX } from "./protocol.js";
@@ -30,6 +31,8 @@ export interface Place {
   readonly isShared: boolean;
   /** Runs the endpoint in this context: the store's lock is held. */
   readonly run: (signal: AbortSignal) => Promise<Running>;
+  /** Has a worker queue for the store first; this context is behind it, for when the worker dies. */
+  readonly host?: ((signal: AbortSignal) => Promise<Hosted>) | undefined;
 }
 
 /** What all tabs of a store must agree on. */
@@ -214,7 +217,18 @@ export class TabSeat implements Seat {
 
   /** Queues for the store, and runs the endpoint whenever it has it. */
   async #compete(signal: AbortSignal): Promise<void> {
-    const release = await hold(lockOf(this.#place.store), signal);
+    const hosted = await this.#place.host?.(signal);
+    const held = hold(lockOf(this.#place.store), signal);
+    try {
+      await (hosted === undefined ? held : Promise.race([held, hosted.failed]));
+    } catch (thrown) {
+      held.then((release) => release(), nothing);
+      await hosted?.close();
+      throw thrown;
+    }
+    // The worker is gone, if there was one: it queued first.
+    void hosted?.close();
+    const release = await held;
     try {
       await this.#own(signal);
     } finally {
@@ -258,7 +272,8 @@ export class TabSeat implements Seat {
     this.#channel.close();
     this.#lose();
     this.#pledge.reject(this.#ended);
-    for (const event of PRESENCE_EVENTS) removeEventListener(event, this, true);
+    // Node has no such function: an opening there ends before it has listened.
+    for (const event of PRESENCE_EVENTS) globalThis.removeEventListener?.(event, this, true);
     this.#settleClosed(failure);
   }
 
