@@ -143,7 +143,7 @@ describe("the package in a browser", () => {
       return [one.postId, two.postId];
     });
     assert.notEqual(ids[0], ids[1]);
-    assert.equal(await alice.evaluate(async () => (await window.twice.history("agent:witness")).length), 2);
+    assert.equal(await alice.evaluate(async () => (await window.twice.history("agent:witness")).entries.length), 2);
   });
 
   // CONV-D10

@@ -94,7 +94,7 @@ describe("many tabs", () => {
 
   /** The texts of the posts at an address, as the page reads them. */
   const history = (page, address) =>
-    page.evaluate(async (at) => (await window.endpoint.history(at)).map((entry) => entry.content[0].text), address);
+    page.evaluate(async (at) => (await window.endpoint.history(at)).entries.map((entry) => entry.content[0].text), address);
 
   /** Begins sends that nobody waits for here; `outcomes` has what became of them. */
   const beginSends = (page, to, bodies) =>
@@ -132,11 +132,11 @@ describe("many tabs", () => {
       const sending = window.endpoint.send("agent:mirror", "given up", { signal: controller.signal });
       controller.abort(new RangeError("enough"));
       const aborted = await caught(sending);
-      const [entry] = await window.endpoint.history("agent:mirror");
+      const { entries: [entry] } = await window.endpoint.history("agent:mirror");
       return [
         refused instanceof SendError, refused.code, refused.message, refused.retryable,
         missing instanceof HistoryError, missing.code, aborted instanceof RangeError, aborted.message,
-        (await entry.verify()).valid, (await window.endpoint.conversations()).length,
+        (await window.endpoint.proof("agent:mirror", entry.postId)).recordHash === entry.recordHash, (await window.endpoint.conversations()).length,
       ];
     });
     const expected = await seen(owner);

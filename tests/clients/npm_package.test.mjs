@@ -75,7 +75,7 @@ describe("the npm package", () => {
       await Endpoint.open({ url: "http://127.0.0.1:1", name: "alice" }).catch((error) => console.log(error.code));
     `);
     assert.equal(status, 0, stderr);
-    assert.equal(stdout.trim(), "module-unavailable");
+    assert.equal(stdout.trim(), "indexeddb-unavailable");
   });
 
   test("its types resolve in every kind of ESM project", () => {

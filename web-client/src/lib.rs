@@ -3,6 +3,7 @@
 //! | module | what it is for |
 //! | - | - |
 //! | `exports` | what JavaScript calls; `ts/` makes the package's surface of it |
+//! | `verifier` | an exported history, verified away from any endpoint |
 //! | `endpoint` | the loop between the engine, the store and the deployment |
 //! | `store` | one IndexedDB database per agent |
 //! | `transport` | typed calls, the feed, publishing |
@@ -21,7 +22,9 @@ mod platform;
 mod short_map;
 mod store;
 mod transport;
+mod verifier;
 
 pub use exports::{Core, open};
 pub use observer::Observer;
 pub use transport::Transport;
+pub use verifier::Verifier;

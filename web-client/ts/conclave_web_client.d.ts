@@ -47,3 +47,15 @@ export class Core {
   open_posts(): string;
   close(): Promise<void>;
 }
+
+/** An exported history under verification. */
+export class Verifier {
+  private constructor();
+  /** `undefined` if the text is no key. */
+  static create(registry_key: string, is_excerpt: boolean): Verifier | undefined;
+  /** Takes the next line, without its line feed; `{ line, reason }` as JSON if it does not verify. */
+  line(bytes: Uint8Array): string | undefined;
+  /** Takes what stands behind the last line feed. */
+  end(rest: Uint8Array): string | undefined;
+  free(): void;
+}

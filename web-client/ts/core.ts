@@ -21,6 +21,18 @@ export function loadCore(wasm: OpenOptions["wasm"]): Promise<typeof CoreModule> 
 async function load(wasm: OpenOptions["wasm"]): Promise<typeof CoreModule> {
   const core = await import("./conclave_web_client.js");
   // The literal form is what bundlers look for.
-  await core.default({ module_or_path: wasm ?? new URL("./conclave_web_client_bg.wasm", import.meta.url) });
+  const beside = () => readable(new URL("./conclave_web_client_bg.wasm", import.meta.url));
+  await core.default({ module_or_path: wasm ?? (await beside()) });
   return core;
+}
+
+/** What Node has of a module loader that this package needs. */
+interface NodeProcess {
+  getBuiltinModule?(name: "node:fs/promises"): { readFile(file: URL): Promise<BufferSource> };
+}
+
+/** A file's bytes where `fetch` reads no files, in Node; elsewhere the address itself. */
+async function readable(address: URL): Promise<URL | BufferSource> {
+  const { process } = globalThis as { readonly process?: NodeProcess };
+  return address.protocol === "file:" ? ((await process?.getBuiltinModule?.("node:fs/promises").readFile(address)) ?? address) : address;
 }

@@ -1,11 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { Broadcast } from "./broadcast.js";
 import { loadCore } from "./core.js";
-import { type ConclaveError, HistoryError, OpenError, SendError } from "./errors.js";
+import { type ConclaveError, OpenError, SendError } from "./errors.js";
 import type { EndpointEvent, EndpointState } from "./events.js";
+import { exportHistory, History, type HistoryOptions, Snapshots } from "./history.js";
 import { LiveState } from "./live_state.js";
 import { Messages } from "./messages.js";
 import { type Plan, placeOf } from "./opening.js";
+import { type PostProof, type ProofOptions, readProof } from "./proof.js";
 import type { Seat } from "./seat.js";
 import { host } from "./tabs/host.js";
 import { type Place, TabSeat } from "./tabs/tab_seat.js";
@@ -18,11 +20,10 @@ import type {
   Content,
   Conversation,
   Delivery,
-  HistoryEntry,
+  Ed25519Jwk,
   OpenOptions,
   SendOptions,
   SentPost,
-  Verification,
 } from "./types.js";
 import { watchForWaking } from "./waking.js";
 
@@ -53,6 +54,7 @@ export class Endpoint {
   readonly #live = new LiveState();
   readonly #events = new Broadcast<EndpointEvent>();
   readonly #readers = new Set<(event: EndpointEvent) => void>();
+  readonly #snapshots = new Snapshots();
 
   private constructor(name: string, seat: Seat) {
     this.name = name;
@@ -130,19 +132,56 @@ export class Endpoint {
   }
 
   /**
-   * The certified posts of one conversation, first to last, from this agent's own store.
+   * The certified posts of one conversation, first to last, from this agent's own store. `await` gives a page, `for await`
+   * every post; both within a snapshot that later posts do not move. Each post is verified as it is read, as it was at
+   * start-up: its row, its hashes, every signature kept with it.
+   *
+   * Nothing is read before that. Reading throws {@link HistoryError}: `corrupt` names the row that does not verify.
+   */
+  history(address: Address, options: HistoryOptions = {}): History {
+    return new History(this.#seat, this.#snapshots, address, options);
+  }
+
+  /**
+   * Gives back the snapshot of a continuation that is not needed any more. Its continuations are then refused. It is not
+   * owed: of more than {@link HISTORY_SNAPSHOTS_MAX} the one unused for longest goes by itself.
+   */
+  releaseHistory(continuation: string): void {
+    this.#snapshots.release(continuation);
+  }
+
+  /**
+   * What proves a certified post: its record core, who signed it and who vouches that it is stored, with their complete
+   * messages, and a file that anybody with the Registry's key can verify.
    *
    * @throws {@link HistoryError}
    */
-  async history(address: Address): Promise<readonly HistoryEntry[]> {
-    const seat = this.#seat;
-    if (!isText(address)) throw new HistoryError("invalid-address", "an address is a string");
-    const entries = JSON.parse(await seat.request("history", JSON.stringify({ address }))) as Omit<HistoryEntry, "verify">[];
-    return entries.map((entry) => ({
-      ...entry,
-      verify: async () =>
-        JSON.parse(await seat.request("verify", JSON.stringify({ address, position: entry.position }))) as Verification,
-    }));
+  proof(address: Address, postId: string, options: ProofOptions = {}): Promise<PostProof> {
+    return readProof(this.#seat, address, postId, options);
+  }
+
+  /**
+   * The whole certified history of a conversation as a file: one canonical JSON value a line, the members first, then
+   * every record and re-anchor in order. `verify` checks it anywhere. It is read page by page and what is certified
+   * meanwhile is not in it.
+   *
+   * @example
+   * ```ts
+   * const link = document.createElement("a");
+   * link.href = URL.createObjectURL(await endpoint.export("agent:bob"));
+   * link.download = "bob.jsonl";
+   * link.click();
+   * ```
+   *
+   * @throws {@link HistoryError}, or the signal's reason.
+   */
+  export(address: Address, options: { readonly signal?: AbortSignal } = {}): Promise<Blob> {
+    return exportHistory(this.#seat, address, options.signal);
+  }
+
+  /** The key of the Registry this agent trusts, which verifies what it exports. */
+  async registryKey(): Promise<Ed25519Jwk> {
+    return JSON.parse(await this.#seat.request("registryKey", "{}")) as Ed25519Jwk;
   }
 
   /**

@@ -113,7 +113,11 @@ export type StoreErrorCode =
 export type HistoryErrorCode =
   /** The address breaks the grammar. */
   | "invalid-address"
-  /** There is no conversation at this address. */
+  /** An option is missing, of the wrong type or out of range. */
+  | "invalid-options"
+  /** The continuation was released, or is of another conversation or endpoint. Read the first page again. */
+  | "invalid-continuation"
+  /** There is no conversation at this address, or it has no such post. */
   | "not-found"
   /** Stored history does not verify. */
   | "corrupt"
@@ -175,6 +179,11 @@ export type PublishErrorReason =
   /** The inbox claimed a handle less than 7 days ago. */
   | "handle-too-soon";
 
+/** Why a file could not be verified at all. A file that does not verify is a result of `verify` instead. */
+export type VerifyErrorCode =
+  /** The file is nothing that bytes can be read from, or the Registry's key is no Ed25519 key. */
+  "invalid-options";
+
 /** Every stable code. */
 export type ErrorCode =
   | BackendErrorCode
@@ -183,7 +192,8 @@ export type ErrorCode =
   | AcknowledgeErrorCode
   | OpenErrorCode
   | StoreErrorCode
-  | HistoryErrorCode;
+  | HistoryErrorCode
+  | VerifyErrorCode;
 
 /** What a {@link ConclaveError} is made of. */
 export interface ConclaveErrorOptions {
@@ -233,7 +243,7 @@ export class StoreError extends ConclaveError<StoreErrorCode> {
   override readonly name = "StoreError";
 }
 
-/** `Endpoint.history` or `Endpoint.conversations` failed. */
+/** `Endpoint.history`, `proof`, `export` or `conversations` failed. */
 export class HistoryError extends ConclaveError<HistoryErrorCode> {
   override readonly name = "HistoryError";
 }
@@ -270,6 +280,11 @@ export class PublishError extends BackendError {
     this.reason = options.reason;
     this.index = options.index;
   }
+}
+
+/** `verify` could not begin. */
+export class VerifyError extends ConclaveError<VerifyErrorCode> {
+  override readonly name = "VerifyError";
 }
 
 /** The operation a failure belongs to, as the wasm module names it. */

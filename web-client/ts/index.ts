@@ -14,6 +14,7 @@ export {
   OpenError,
   SendError,
   StoreError,
+  VerifyError,
 } from "./errors.js";
 export type {
   AcknowledgeErrorCode,
@@ -24,7 +25,29 @@ export type {
   OpenErrorCode,
   SendErrorCode,
   StoreErrorCode,
+  VerifyErrorCode,
 } from "./errors.js";
+export { HISTORY_PAGE_DEFAULT, HISTORY_PAGE_MAX, HISTORY_SNAPSHOTS_MAX } from "./history.js";
+export type { History, HistoryOptions, HistoryPage } from "./history.js";
+export type { GeneralJws } from "./certified.js";
+export type {
+  ActionSignatureStatement,
+  DurabilityVoteStatement,
+  PostProof,
+  ProofOptions,
+  SignedStatement,
+} from "./proof.js";
+export { verify } from "./verify.js";
+export type {
+  AnchorEntry,
+  ExportFile,
+  ExportVerification,
+  FailedExport,
+  Member,
+  VerifiedExport,
+  VerifyOptions,
+  VerifyProgress,
+} from "./verify.js";
 export type {
   ConnectionEvent,
   ConversationEvent,
@@ -41,7 +64,6 @@ export type {
 export type {
   Address,
   AgentAddress,
-  Check,
   Content,
   ContentPart,
   Conversation,
@@ -59,7 +81,6 @@ export type {
   SentPost,
   SharedConnection,
   SignerEntry,
-  Verification,
 } from "./types.js";
 export type { Credential } from "./transport/credential.js";
 export type { Statistics } from "./transport/statistics.js";

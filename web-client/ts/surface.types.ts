@@ -19,6 +19,7 @@ import {
   SendError,
   StoreError,
   topics,
+  verify,
 } from "./index.js";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -40,11 +41,18 @@ export async function anEndpointOpensSendsAndIsRead(signal: AbortSignal): Promis
     if (delivery.message.kind === "group") delivery.message.members.join();
     await delivery.acknowledge();
   }
-  for (const entry of await endpoint.history("agent:bob")) {
+  for await (const entry of endpoint.history("agent:bob", { signal })) {
     holds<Same<typeof entry.previousRecordHash, string | null>>();
-    const { valid, checks } = await entry.verify();
-    if (!valid) checks.filter((check) => !check.passed);
+    const proof = await endpoint.proof("agent:bob", entry.postId, { author: entry.author });
+    holds<Same<typeof proof.recordHash, string>>();
+    proof.signatures.get(entry.author)?.signature.length;
   }
+  const page = await endpoint.history("agent:bob", { limit: 20 });
+  holds<Same<typeof page.next, string | undefined>>();
+  if (page.next !== undefined) await endpoint.history("agent:bob", { continuation: page.next });
+  const result = await verify(await endpoint.export("agent:bob", { signal }), await endpoint.registryKey());
+  if (result.verified) holds<Same<typeof result.conversationId, string>>();
+  else holds<Same<typeof result.line, number>>();
   for await (const event of endpoint.events({ signal })) {
     holds<Same<typeof event, EndpointEvent>>();
     if (event.kind === "post") event.signedBy.length;

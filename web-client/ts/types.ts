@@ -112,26 +112,6 @@ export interface HistoryEntry {
   readonly actionSigners: readonly SignerEntry[];
   /** Who vouches that it is stored. */
   readonly durabilitySigners: readonly SignerEntry[];
-  /**
-   * Reads the post from the store again and recomputes every hash and checks every signature in it.
-   * A post that does not verify is a result, not an exception.
-   */
-  verify(): Promise<Verification>;
-}
-
-/** One thing that was checked. */
-export interface Check {
-  /** What was checked, in a few words. */
-  readonly name: string;
-  readonly passed: boolean;
-  /** The value computed, or what is wrong. */
-  readonly detail: string;
-}
-
-/** The outcome of {@link HistoryEntry.verify}. */
-export interface Verification {
-  readonly valid: boolean;
-  readonly checks: readonly Check[];
 }
 
 /** An Ed25519 public key (RFC 8037). */

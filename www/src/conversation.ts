@@ -1,4 +1,4 @@
-import { type Address, type Endpoint, type PostEvent, SendError } from "@conclave/client";
+import { type Address, type Endpoint, type HistoryEntry, type PostEvent, SendError, verify } from "@conclave/client";
 
 import { titleOf } from "./addresses.js";
 import { clearFailure, showFailure } from "./alert.js";
@@ -14,6 +14,11 @@ export class ConversationView {
   readonly #list = element("ol", { class: "posts", "data-testid": "posts" });
   readonly #empty = element("p", { class: "quiet" }, "No posts yet. Say something.");
   readonly #note = element("p", { class: "note", hidden: true, "data-testid": "conversation-note" });
+  readonly #download = element(
+    "button",
+    { type: "button", hidden: true, "data-testid": "export" },
+    "Download the history",
+  );
   readonly #input: HTMLTextAreaElement;
   readonly #form: HTMLFormElement;
   #reading = false;
@@ -47,6 +52,7 @@ export class ConversationView {
         this.#send();
       }
     });
+    this.#download.addEventListener("click", () => void this.#save().catch(showFailure));
     this.element = element(
       "section",
       { class: "conversation", "aria-labelledby": "conversation-title", "data-testid": "conversation", "data-address": address },
@@ -56,6 +62,7 @@ export class ConversationView {
       // New posts are read out, the steps of their travel are not.
       element("div", { role: "log", "aria-label": "Posts", "aria-relevant": "additions" }, this.#list),
       this.#form,
+      this.#download,
     );
   }
 
@@ -78,8 +85,9 @@ export class ConversationView {
       while (this.#stale) {
         this.#stale = false;
         const known = (await this.#endpoint.conversations()).some(({ address }) => address === this.address);
-        const entries = known ? await this.#endpoint.history(this.address) : [];
-        const posts = entries.map(ofEntry);
+        const posts: PostState[] = [];
+        if (known) for await (const entry of this.#endpoint.history(this.address)) posts.push(ofEntry(entry));
+        this.#download.hidden = posts.length === 0;
         for (const post of posts) this.#show(post);
         posts.forEach((post, place) => this.#put(post, place));
       }
@@ -110,7 +118,7 @@ export class ConversationView {
       if (post.entry !== undefined || shown.element.dataset["stage"] !== "certified") shown.update(post);
       return;
     }
-    const view = new PostView(post, this.#endpoint.name);
+    const view = new PostView(post, this.#endpoint.name, (entry) => this.#prove(entry));
     this.#views.set(keyOf(post), view);
     this.#empty.hidden = true;
     this.#list.append(view.element);
@@ -121,6 +129,19 @@ export class ConversationView {
     const node = this.#views.get(keyOf(post))?.element;
     const there = this.#list.children[place];
     if (node !== undefined && there !== node) this.#list.insertBefore(node, there ?? null);
+  }
+
+  /** The post's proof alone, verified as whoever is given it would verify it. */
+  async #prove({ postId, author }: HistoryEntry) {
+    const { file } = await this.#endpoint.proof(this.address, postId, { author });
+    return verify(file, await this.#endpoint.registryKey(), { excerpt: true });
+  }
+
+  async #save(): Promise<void> {
+    const address = URL.createObjectURL(await this.#endpoint.export(this.address));
+    element("a", { href: address, download: `${titleOf(this.address, this.#endpoint.name)}.jsonl` }).click();
+    // The download has its own hold on the file.
+    URL.revokeObjectURL(address);
   }
 
   #send(): void {

@@ -2,7 +2,7 @@ import type { Content, HistoryEntry, PostEvent, PostStage } from "@conclave/clie
 
 import { nameOf } from "./addresses.js";
 import { element, setAttribute, setText } from "./dom.js";
-import { proof } from "./proof.js";
+import { proof, type Verify } from "./proof.js";
 
 /** What one post on the page shows, certified or under way. */
 export interface PostState {
@@ -47,9 +47,11 @@ export class PostView {
   readonly #steps: Readonly<Record<PostStage, HTMLLIElement>>;
   readonly #proof = element("div", { class: "proof" });
   readonly #details: HTMLDetailsElement;
+  readonly #verify: Verify;
   #entry: HistoryEntry | undefined;
 
-  constructor(post: PostState, own: string) {
+  constructor(post: PostState, own: string, verify: Verify) {
+    this.#verify = verify;
     const author = nameOf(post.author);
     const step = (stage: PostStage) => element("li", { "data-testid": `step-${stage}` });
     this.#steps = {
@@ -108,7 +110,7 @@ export class PostView {
     const isShown = this.#proof.dataset["record"] === this.#entry.recordHash;
     if (isShown) return;
     this.#proof.dataset["record"] = this.#entry.recordHash;
-    this.#proof.replaceChildren(...proof(this.#entry));
+    this.#proof.replaceChildren(...proof(this.#entry, this.#verify));
   }
 }
 

@@ -1,11 +1,14 @@
-import type { HistoryEntry, SignerEntry, Verification } from "@conclave/client";
+import type { ExportVerification, HistoryEntry, SignerEntry } from "@conclave/client";
 
 import { nameOf } from "./addresses.js";
 import { showFailure } from "./alert.js";
 import { element } from "./dom.js";
 
+/** Takes the proof of a post from the store and verifies it as a stranger would. */
+export type Verify = (entry: HistoryEntry) => Promise<ExportVerification>;
+
 /** Everything that proves a post, and the button that computes all of it again. */
-export function proof(entry: HistoryEntry): readonly HTMLElement[] {
+export function proof(entry: HistoryEntry, verify: Verify): readonly HTMLElement[] {
   const hashes: readonly (readonly [string, string | null, string])[] = [
     ["Record", entry.recordHash, "record-hash"],
     ["Extends", entry.previousRecordHash, "previous-record-hash"],
@@ -27,7 +30,7 @@ export function proof(entry: HistoryEntry): readonly HTMLElement[] {
     list,
     signers("Signed by", entry.actionSigners, "action-signers"),
     signers("Stored by", entry.durabilitySigners, "durability-signers"),
-    ...verifier(entry),
+    ...verifier(entry, verify),
   ];
 }
 
@@ -42,13 +45,12 @@ function signers(title: string, entries: readonly SignerEntry[], testId: string)
   return element("section", {}, element("h3", {}, title), list);
 }
 
-function verifier(entry: HistoryEntry): readonly HTMLElement[] {
+function verifier(entry: HistoryEntry, verify: Verify): readonly HTMLElement[] {
   const button = element("button", { type: "button", "data-testid": "verify" }, "Verify in this browser");
   const outcome = element("div", { "aria-live": "polite", "data-testid": "verification" });
   button.addEventListener("click", () => {
     button.disabled = true;
-    entry
-      .verify()
+    verify(entry)
       .then((verification) => outcome.replaceChildren(...verdict(verification)))
       .catch(showFailure)
       .finally(() => {
@@ -58,23 +60,20 @@ function verifier(entry: HistoryEntry): readonly HTMLElement[] {
   return [button, outcome];
 }
 
-function verdict(verification: Verification): readonly HTMLElement[] {
-  const { valid, checks } = verification;
-  const items = checks.map((check) =>
-    element(
-      "li",
-      {},
-      element("span", { class: check.passed ? "passed" : "failed" }, check.passed ? "✓ " : "✗ "),
-      `${check.name}: `,
-      element("code", {}, check.detail),
-    ),
-  );
+function verdict(verification: ExportVerification): readonly HTMLElement[] {
+  const { verified, members, posts } = verification;
+  const count = (signers: readonly SignerEntry[] = []) => `${signers.length} of ${members.length}`;
+  const items = [
+    `Members whose cards the Registry signed: ${members.map(({ agent }) => nameOf(agent)).join(", ")}`,
+    `Valid signatures: ${count(posts[0]?.actionSigners)} members`,
+    `Valid storage votes: ${count(posts[0]?.durabilitySigners)} members`,
+  ];
   return [
     element(
       "p",
-      { class: valid ? "passed" : "failed", "data-testid": "verdict", "data-valid": String(valid) },
-      valid ? "Every hash and every signature is right." : "This post does not verify.",
+      { class: verified ? "passed" : "failed", "data-testid": "verdict", "data-valid": String(verified) },
+      verified ? "Every hash and every signature is right." : `This post does not verify: ${verification.reason}.`,
     ),
-    element("ul", { class: "checks" }, ...items),
+    element("ul", { class: "checks" }, ...(verified ? items.map((item) => element("li", {}, item)) : [])),
   ];
 }

@@ -12,13 +12,14 @@ use conclave_conversation::engine::{
     Context, Delivered, Effect, Engine, Feed, Input, ReadId, SendOutcome, SendRequest, Step, Transmit,
 };
 use conclave_conversation::store::Read;
-use conclave_conversation::values::{ConversationId, DeliveryToken};
+use conclave_conversation::values::DeliveryToken;
 use conclave_harness::{AgentId, PublicKey};
 use futures_channel::oneshot;
 use serde_json::json;
 
 use super::handle::Shared;
 use super::invitations::Looked;
+use super::owner_reads::Asked;
 use super::pending::{Pending, PendingSend, SendResult, fatal, send_failure};
 use super::timers::{Timers, has_slept};
 use crate::failure::{Failure, Operation};
@@ -49,8 +50,8 @@ pub(super) enum Message {
     Acknowledge(DeliveryToken, oneshot::Sender<Result<(), Failure>>),
     /// The host asks for its conversations, as JSON.
     Conversations(oneshot::Sender<String>),
-    /// The host asks for the conversation of a canonical address.
-    Locate(String, oneshot::Sender<Option<ConversationId>>),
+    /// The owner reads its history.
+    Owner(Asked),
     /// Something outside has ended the endpoint.
     Ended(Failure),
     /// The host closes the endpoint.
@@ -182,12 +183,12 @@ impl Driver {
                 self.handle(Input::Acknowledge { delivery_token })
             }
             Message::Conversations(answer) => {
-                // Whoever asked may have gone; so below.
+                // Whoever asked may have gone.
                 let _ = answer.send(self.conversations_json());
                 Step::default()
             }
-            Message::Locate(address, answer) => {
-                let _ = answer.send(self.locate(&address));
+            Message::Owner(asked) => {
+                self.answer_owner(asked);
                 Step::default()
             }
             Message::Close => return Ok((Step::default(), Next::Stop)),

@@ -5,15 +5,15 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use conclave_conversation::address::{AddressError, Destination};
-use conclave_conversation::engine::{Delivery, RequestId, SendRequest, history};
+use conclave_conversation::engine::{Delivery, RequestId, SendRequest};
+use conclave_conversation::store::{Read, Snapshot};
 use conclave_conversation::values::{Content, ContentPart, DeliveryToken, PostId};
-use conclave_harness::{AgentCard, WireVersions};
+use conclave_harness::{AgentCard, AgentName, WireVersions};
 use futures_channel::oneshot;
 use serde::Serialize;
 
 use super::deliveries::{AlreadyListening, Deliveries, SubscriptionId};
 use super::driver::Message;
-use super::owner_reads;
 use super::progress::{PostProgress, ProgressTracker};
 use super::registry::{Registry, RegistryError};
 use crate::failure::{Failure, Operation, corrupt};
@@ -179,60 +179,20 @@ impl Handle {
             .unwrap_or_else(|_| Err(closed(Operation::Acknowledge, "persistence-failed")))
     }
 
-    /// The certified posts at an address, as JSON.
-    pub(crate) async fn history(&self, address: &str) -> Result<String, Failure> {
-        let history = match self.read_history(address).await? {
-            Some(history) => {
-                history.map_err(|problem| Failure::new(Operation::History, "corrupt", problem))?
-            }
-            None => {
-                return Err(Failure::new(
-                    Operation::History,
-                    "not-found",
-                    "no conversation is held at this address",
-                ));
-            }
-        };
-        to_json(&owner_reads::entries(&history))
+    /// The rows of some reads.
+    pub(super) async fn read(&self, reads: Vec<Read>) -> Result<Snapshot, StoreFailure> {
+        self.store.read(reads).await
     }
 
-    /// What comes of verifying the post at a position, as JSON.
-    pub(crate) async fn verify(&self, address: &str, position: usize) -> Result<String, Failure> {
-        let not_found = || Failure::new(Operation::History, "not-found", "there is no such post");
-        let verification = match self.read_history(address).await?.ok_or_else(not_found)? {
-            Ok(history) => owner_reads::verify(&history, position).ok_or_else(not_found)?,
-            Err(problem) => owner_reads::not_verified(problem),
-        };
-        to_json(&verification)
+    /// The local agent's name.
+    pub(super) fn local_name(&self) -> &AgentName {
+        self.card.agent_name()
     }
 
-    /// A conversation's history, read back from the store and verified; the problem where it does not verify.
-    async fn read_history(&self, address: &str) -> Result<Option<Result<history::History, String>>, Failure> {
-        let destination = Destination::parse(address, self.card.agent_name())
-            .map_err(|error| Failure::new(Operation::History, "invalid-address", error.to_string()))?;
-        let (answer, outcome) = oneshot::channel();
-        self.tell(Message::Locate(destination.canonical(), answer));
-        let conversation = outcome
-            .await
-            .map_err(|_| closed(Operation::History, "persistence-failed"))?;
-        let Some(conversation) = conversation else {
-            return Ok(None);
-        };
-        let rows =
-            self.store
-                .read(history::reads(&conversation))
-                .await
-                .map_err(|failure: StoreFailure| {
-                    let message = failure.to_string();
-                    Failure::new(Operation::History, "persistence-failed", message).because(failure.into())
-                })?;
-        let read = history::read(
-            &rows,
-            &conversation,
-            self.registry.signer(),
-            &WireVersions::history(),
-        );
-        Ok(read.map_err(|corruption| corruption.to_string()).transpose())
+    /// The key of the Registry that signed every member's card.
+    pub(super) fn registry_key(&self) -> String {
+        // A key's encoding is canonical JSON.
+        String::from_utf8_lossy(&self.registry.signer().jwk().to_canonical_bytes()).into_owned()
     }
 
     /// The held conversations, as JSON.
@@ -261,7 +221,7 @@ impl Handle {
         let _ = end.await;
     }
 
-    fn tell(&self, message: Message) {
+    pub(super) fn tell(&self, message: Message) {
         // A driver that has ended drops the message, and with it whatever waits for an answer.
         self.inbox.send(message);
     }
@@ -293,7 +253,7 @@ fn registry_failure(error: &RegistryError) -> Failure {
     }
 }
 
-fn closed(operation: Operation, code: &'static str) -> Failure {
+pub(super) fn closed(operation: Operation, code: &'static str) -> Failure {
     Failure::new(operation, code, "the endpoint is closed")
 }
 

@@ -1,214 +1,186 @@
-//! What an owner may read of its own store: certified history, and the proof of each post. Pure.
+//! What an owner may read of its own store: certified history, page by page. Pure but for asking the driver and the store.
+//!
+//! A page is the driver's to plan and to judge, because the engine knows the chain and what it verified already; the rows
+//! are read between the two, as any other read.
+//!
+//! A page crosses as lines: what belongs to the page as JSON, then the values themselves in their canonical bytes. Nothing
+//! is made of them here: `ts/certified.ts` shows them, `ts/history.ts` writes them into an export as they are.
 
-use conclave_conversation::address::agent_address;
-use conclave_conversation::certificates::quorum;
-use conclave_conversation::engine::history::{History, HistoryEntry};
-use conclave_conversation::membership::Membership;
-use conclave_conversation::ordered::OrderedMap;
-use conclave_conversation::values::{Content, RecordCore};
-use conclave_harness::{AgentId, EncodedSignedMessage};
-use serde::Serialize;
+use conclave_conversation::address::Destination;
+use conclave_conversation::engine::Corruption;
+use conclave_conversation::engine::history::{
+    HistoryError, HistoryPage, HistoryPlace, HistoryPlan, HistorySnapshot, HistoryStart,
+};
+use conclave_conversation::store::Snapshot;
+use conclave_conversation::values::ClosedValue;
+use conclave_harness::AgentName;
+use futures_channel::oneshot;
+use serde_json::json;
 
-/// A certified post as it crosses to JavaScript (`HistoryEntry`).
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct EntryView {
-    position: u64,
-    post_id: String,
-    author: String,
-    content: Content,
-    conversation_id: String,
-    membership_hash: String,
-    post_intent_hash: String,
-    anchor_hash: String,
-    action_hash: String,
-    record_hash: String,
-    previous_record_hash: Option<String>,
-    action_signers: Vec<SignerView>,
-    durability_signers: Vec<SignerView>,
+use super::driver::{Driver, Message};
+use super::handle::{Handle, closed};
+use super::requests::Arguments;
+use crate::failure::{Failure, Operation, corrupt};
+use crate::store::StoreFailure;
+
+/// Which items of a history are asked for.
+pub(super) struct Question {
+    /// The conversation's canonical address.
+    address: String,
+    snapshot: Option<HistorySnapshot>,
+    start: Start,
+    items_max: usize,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SignerView {
-    agent: String,
-    agent_id: String,
-    signature: String,
+enum Start {
+    Known(HistoryStart),
+    /// The post of an id, of this author if one is named.
+    Post(String, Option<AgentName>),
 }
 
-/// One thing that was checked (`Check`).
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Check {
-    name: &'static str,
-    passed: bool,
-    detail: String,
+/// What the driver is asked.
+pub(super) enum Asked {
+    Plan(Box<Question>, oneshot::Sender<Result<HistoryPlan, HistoryError>>),
+    Read(
+        Box<(HistoryPlan, Snapshot)>,
+        oneshot::Sender<Result<HistoryPage, Corruption>>,
+    ),
 }
 
-/// What came of verifying a post (`Verification`).
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Verification {
-    valid: bool,
-    checks: Vec<Check>,
-}
+impl Driver {
+    pub(super) fn answer_owner(&mut self, asked: Asked) {
+        // Whoever asked may have gone.
+        match asked {
+            Asked::Plan(question, answer) => drop(answer.send(self.plan(*question))),
+            Asked::Read(read, answer) => {
+                let (plan, rows) = *read;
+                drop(answer.send(self.engine.read_history(plan, &rows)));
+            }
+        }
+    }
 
-/// The posts of a history, first to last.
-pub(crate) fn entries(history: &History) -> Vec<EntryView> {
-    history
-        .entries
-        .iter()
-        .map(|entry| view(entry, &history.membership))
-        .collect()
-}
-
-fn view(entry: &HistoryEntry, membership: &Membership) -> EntryView {
-    let intent = entry.record_core.post_intent();
-    EntryView {
-        position: entry.ordinal,
-        post_id: intent.post_id.to_string(),
-        author: address_of(membership, &intent.author_agent_id),
-        content: intent.content.clone(),
-        conversation_id: intent.conversation_id.to_string(),
-        membership_hash: intent.membership_hash.to_string(),
-        post_intent_hash: intent.hash().to_string(),
-        anchor_hash: entry.anchor_hash.to_string(),
-        action_hash: entry.action_hash.to_string(),
-        record_hash: entry.record_hash.to_string(),
-        previous_record_hash: entry.previous_record_hash.map(|hash| hash.to_string()),
-        action_signers: signers(&entry.action_signatures, membership),
-        durability_signers: signers(&entry.durability_votes, membership),
+    fn plan(&self, question: Question) -> Result<HistoryPlan, HistoryError> {
+        let Question {
+            address,
+            snapshot,
+            start,
+            items_max,
+        } = question;
+        let membership = self.locate(&address).ok_or(HistoryError::UnknownConversation)?;
+        let start = match start {
+            Start::Known(start) => start,
+            Start::Post(post, author) => {
+                let post = post.parse().map_err(|_| HistoryError::UnknownPost)?;
+                let author = author
+                    .map(|name| membership.card_named(&name).map(|card| card.agent_id()))
+                    .map(|author| author.ok_or(HistoryError::UnknownPost));
+                HistoryStart::Post(post, author.transpose()?)
+            }
+        };
+        self.engine
+            .plan_history(membership.conversation_id(), snapshot, start, items_max)
     }
 }
 
-fn signers(messages: &OrderedMap<AgentId, EncodedSignedMessage>, membership: &Membership) -> Vec<SignerView> {
-    messages
-        .iter()
-        .map(|(agent, message)| SignerView {
-            agent: address_of(membership, agent),
-            agent_id: agent.to_string(),
-            signature: signature_of(message).unwrap_or_default(),
+impl Handle {
+    /// A page of the certified history at an address, as lines.
+    pub(super) async fn history(&self, arguments: &Arguments) -> Result<String, Failure> {
+        let question = question(arguments, self.local_name())?;
+        let plan = self
+            .ask(|answer| Asked::Plan(Box::new(question), answer))
+            .await?
+            .map_err(|error| {
+                let code = match error {
+                    HistoryError::ForeignSnapshot => "invalid-continuation",
+                    HistoryError::UnknownConversation
+                    | HistoryError::UnknownRecord
+                    | HistoryError::UnknownPost => "not-found",
+                };
+                failure(code, &error)
+            })?;
+        let rows = self.read(plan.reads().to_vec()).await.map_err(unreadable)?;
+        let page = self
+            .ask(|answer| Asked::Read(Box::new((plan, rows)), answer))
+            .await?
+            .map_err(|corruption| failure("corrupt", &corruption))?;
+        lines(&page)
+    }
+
+    async fn ask<T>(&self, asked: impl FnOnce(oneshot::Sender<T>) -> Asked) -> Result<T, Failure> {
+        let (answer, outcome) = oneshot::channel();
+        self.tell(Message::Owner(asked(answer)));
+        outcome
+            .await
+            .map_err(|_| closed(Operation::History, "persistence-failed"))
+    }
+}
+
+fn failure(code: &'static str, problem: &impl ToString) -> Failure {
+    Failure::new(Operation::History, code, problem.to_string())
+}
+
+fn unreadable(cause: StoreFailure) -> Failure {
+    failure("persistence-failed", &cause).because(cause.into())
+}
+
+fn question(arguments: &Arguments, local: &AgentName) -> Result<Question, Failure> {
+    let destination = Destination::parse(arguments.text("address")?, local)
+        .map_err(|error| failure("invalid-address", &error))?;
+    let place = |records, reanchors| -> Result<HistoryPlace, Failure> {
+        Ok(HistoryPlace {
+            records: arguments.number(records)?,
+            reanchors: arguments.number(reanchors)?,
         })
-        .collect()
-}
-
-/// The text of the one signature in the message's General JWS.
-fn signature_of(message: &EncodedSignedMessage) -> Option<String> {
-    let jws: serde_json::Value = serde_json::from_slice(&message.to_canonical_bytes()).ok()?;
-    jws.pointer("/signatures/0/signature")?
-        .as_str()
-        .map(str::to_owned)
-}
-
-fn address_of(membership: &Membership, agent: &AgentId) -> String {
-    membership
-        .card(agent)
-        .map_or_else(|| agent.to_string(), |card| agent_address(card.agent_name()))
-}
-
-/// A history that does not verify, as the outcome of verifying one of its posts.
-pub(crate) fn not_verified(problem: String) -> Verification {
-    verification(vec![Check {
-        name: "stored history",
-        passed: false,
-        detail: problem,
-    }])
-}
-
-/// Recomputes every hash of a post that was just read back and checks each of its signatures by itself.
-///
-/// The history was verified as a whole to be read at all; this says in single steps what was verified.
-pub(crate) fn verify(history: &History, position: usize) -> Option<Verification> {
-    let entry = history.entries.get(position)?;
-    let (core, membership) = (&entry.record_core, &history.membership);
-    let intent = core.post_intent();
-    let action = core.to_action();
-    let mut checks = vec![
-        equal(
-            "conversation and membership",
-            intent.membership_hash,
-            membership.descriptor().hash(),
-        ),
-        equal("post intent hash", *action.post_intent_hash(), intent.hash()),
-        equal("action hash", entry.action_hash, action.hash()),
-        equal("record hash", entry.record_hash, core.hash()),
-    ];
-    checks.push(
-        match (
-            core,
-            position
-                .checked_sub(1)
-                .and_then(|before| history.entries.get(before)),
-        ) {
-            (RecordCore::Genesis(_), None) => Check {
-                name: "predecessor",
-                passed: true,
-                detail: "the first post has none".to_owned(),
-            },
-            (RecordCore::Post(post), Some(before)) => equal(
-                "predecessor",
-                post.action.previous_record_hash,
-                before.record_core.hash(),
-            ),
-            _ => Check {
-                name: "predecessor",
-                passed: false,
-                detail: "it does not extend the post before".to_owned(),
-            },
-        },
-    );
-    let needed = match core {
-        RecordCore::Genesis(_) => membership.len(),
-        RecordCore::Post(_) => quorum(membership.len()),
     };
-    checks.push(signatures(
-        "signatures",
-        &entry.action_signatures,
-        needed,
-        membership,
-    ));
-    checks.push(signatures(
-        "storage votes",
-        &entry.durability_votes,
-        quorum(membership.len()),
-        membership,
-    ));
-    Some(verification(checks))
-}
-
-fn verification(checks: Vec<Check>) -> Verification {
-    Verification {
-        valid: checks.iter().all(|check| check.passed),
-        checks,
-    }
-}
-
-fn equal<H: PartialEq + ToString>(name: &'static str, stated: H, computed: H) -> Check {
-    let passed = stated == computed;
-    let detail = if passed {
-        computed.to_string()
+    let snapshot = if arguments.has("endRecords") {
+        let head = arguments.text("head").ok().and_then(|head| head.parse().ok());
+        Some(HistorySnapshot {
+            end: place("endRecords", "endReanchors")?,
+            head,
+        })
     } else {
-        format!("stated {}, computed {}", stated.to_string(), computed.to_string())
+        None
     };
-    Check { name, passed, detail }
+    let start = if arguments.has("post") {
+        let author = arguments.text("author").ok();
+        let name = |author: &str| {
+            let name = author.strip_prefix("agent:").unwrap_or(author);
+            name.parse().map_err(|error| failure("invalid-address", &error))
+        };
+        Start::Post(arguments.text("post")?.to_owned(), author.map(name).transpose()?)
+    } else if arguments.has("fromRecords") {
+        Start::Known(HistoryStart::Place(place("fromRecords", "fromReanchors")?))
+    } else if arguments.has("position") {
+        Start::Known(HistoryStart::AfterRecords(arguments.number("position")?))
+    } else {
+        let record = arguments.text("after")?.parse();
+        let record = record.map_err(|_| failure("not-found", &HistoryError::UnknownRecord))?;
+        Start::Known(HistoryStart::After(record))
+    };
+    Ok(Question {
+        address: destination.canonical(),
+        snapshot,
+        start,
+        // As many as the engine gives at once, if this number is none.
+        items_max: usize::try_from(arguments.number("limit")?).unwrap_or(usize::MAX),
+    })
 }
 
-fn signatures(
-    name: &'static str,
-    messages: &OrderedMap<AgentId, EncodedSignedMessage>,
-    needed: usize,
-    membership: &Membership,
-) -> Check {
-    let is_valid = |agent: &AgentId, message: &EncodedSignedMessage| {
-        membership
-            .card(agent)
-            .is_some_and(|card| message.verify(card, membership.history()).is_ok())
-    };
-    let valid = messages
-        .iter()
-        .filter(|(agent, message)| is_valid(agent, message))
-        .count();
-    Check {
-        name,
-        passed: valid == messages.len() && valid >= needed,
-        detail: format!("{valid} of {} valid, {needed} needed", messages.len()),
+fn lines(page: &HistoryPage) -> Result<String, Failure> {
+    let pair = |place: HistoryPlace| [place.records, place.reanchors];
+    let head = json!({
+        "end": pair(page.snapshot.end),
+        "head": page.snapshot.head.map(|head| head.to_string()),
+        "from": pair(page.start),
+        "next": pair(page.next),
+    });
+    let mut text = head.to_string().into_bytes();
+    text.push(b'\n');
+    text.extend(page.membership.descriptor().encode());
+    for item in &page.items {
+        text.push(b'\n');
+        text.extend(item.encode());
     }
+    // Canonical bytes are text.
+    String::from_utf8(text).map_err(|error| corrupt(error.to_string()))
 }

@@ -20,6 +20,11 @@ impl Arguments {
             .map_err(|_| misunderstood("the arguments"))
     }
 
+    /// Whether there is an argument of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some()
+    }
+
     /// The text of this name.
     pub(crate) fn text(&self, name: &str) -> Result<&str, Failure> {
         self.0
@@ -76,11 +81,9 @@ pub(crate) async fn carry_out(
             handle.acknowledge(arguments.text("token")?).await?;
             Ok(String::new())
         }
-        "history" => handle.history(arguments.text("address")?).await,
-        "verify" => {
-            let position = arguments.number("position")? as usize;
-            handle.verify(arguments.text("address")?, position).await
-        }
+        // The one answer of several lines.
+        "history" => handle.history(arguments).await,
+        "registryKey" => Ok(handle.registry_key()),
         "conversations" => handle.conversations().await,
         "openPosts" => handle.open_posts(),
         "wake" => {

@@ -105,12 +105,11 @@ impl Driver {
         serde_json::Value::from(conversations).to_string()
     }
 
-    pub(super) fn locate(&self, address: &str) -> Option<ConversationId> {
+    pub(super) fn locate(&self, address: &str) -> Option<&Membership> {
         self.engine
             .conversations()
             .map(|view| view.membership)
             .find(|membership| canonical_address(membership, &self.local_id).as_deref() == Some(address))
-            .map(|membership| *membership.conversation_id())
     }
 }
 
