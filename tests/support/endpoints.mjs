@@ -133,7 +133,8 @@ export class EndpointPage {
   history(name, address) {
     return this.page.evaluate(async ([agent, of]) => {
       try {
-        return (await window.agents[agent].endpoint.history(of)).map(({ recordHash }) => recordHash);
+        const { entries } = await window.agents[agent].endpoint.history(of, { limit: 1_000 });
+        return entries.map(({ recordHash }) => recordHash);
       } catch (error) {
         // Nothing of it is known here yet.
         return [];

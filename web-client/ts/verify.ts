@@ -133,7 +133,7 @@ export async function verify(file: ExportFile, registryKey: Ed25519Jwk, options:
       ...(JSON.parse(refusal) as { readonly line: number; readonly reason: string }),
       ...found.result(),
     });
-    let rest = new Uint8Array();
+    const rest = new Rest();
     for (;;) {
       const { done, value } = await abortable(chunks.next(), signal);
       if (done === true) break;
@@ -141,8 +141,7 @@ export async function verify(file: ExportFile, registryKey: Ed25519Jwk, options:
       progress.bytes += value.length;
       let start = 0;
       for (let end = value.indexOf(LINE_FEED); end >= 0; end = value.indexOf(LINE_FEED, start)) {
-        const line = joined(rest, value.subarray(start, end));
-        rest = new Uint8Array();
+        const line = rest.end(value.subarray(start, end));
         start = end + 1;
         const refusal = verifier.line(line);
         if (refusal !== undefined) return refuse(refusal);
@@ -156,12 +155,12 @@ export async function verify(file: ExportFile, registryKey: Ed25519Jwk, options:
           since = performance.now();
         }
       }
-      rest = joined(rest, value.subarray(start));
+      rest.add(value.subarray(start));
       // Too long already: the verifier says so.
-      const refusal = rest.length > LINE_BYTES_MAX ? verifier.line(rest) : undefined;
+      const refusal = rest.length > LINE_BYTES_MAX ? verifier.line(rest.end()) : undefined;
       if (refusal !== undefined) return refuse(refusal);
     }
-    const refusal = verifier.end(rest);
+    const refusal = verifier.end(rest.end());
     if (refusal !== undefined) return refuse(refusal);
     onProgress?.({ ...progress });
     return { verified: true, ...found.verified() };
@@ -259,11 +258,30 @@ async function* streamed(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uin
   }
 }
 
-function joined(head: Uint8Array<ArrayBuffer>, tail: Uint8Array): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(head.length + tail.length);
-  whole.set(head);
-  whole.set(tail, head.length);
-  return whole;
+/** The chunks of a line that has not ended. */
+class Rest {
+  length = 0;
+  #chunks: Uint8Array[] = [];
+
+  add(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    this.length += chunk.length;
+  }
+
+  /** All of them and the last in one; nothing is left. */
+  end(last: Uint8Array = new Uint8Array()): Uint8Array {
+    if (this.length === 0) return last;
+    this.add(last);
+    const line = new Uint8Array(this.length);
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      line.set(chunk, at);
+      at += chunk.length;
+    }
+    this.#chunks = [];
+    this.length = 0;
+    return line;
+  }
 }
 
 /** Lets everything else that waits have its turn. */

@@ -30,6 +30,7 @@ targets![
     agent_artifacts,
     conversation_values,
     credentials,
+    exported_history,
     grpc_web_request,
     grpc_web_response,
     identity_texts,

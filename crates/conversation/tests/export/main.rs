@@ -8,7 +8,7 @@ use conclave_conversation::export::{
 use conclave_conversation::membership::MembershipError;
 use conclave_conversation::test_support::{Agent, Conversation, history, registry};
 use conclave_conversation::values::{ClosedValue, RouterAnchor};
-use conclave_harness::PublicKey;
+use conclave_harness::{PublicJwk, PublicKey};
 use proptest::prelude::*;
 
 /// The lines of a history: members, GENESIS, a post, a re-anchor, a post under it.
@@ -94,6 +94,20 @@ fn a_whole_history_verifies_and_every_line_says_what_it_is() {
         }
     }
     assert_eq!(verifier.membership().unwrap().len(), 2);
+}
+
+/// What was written when the format was decided. The tests of the package read these files, too.
+static KEPT: &[u8] = include_bytes!("history.jsonl");
+static KEPT_KEY: &[u8] = include_bytes!("registry.json");
+
+#[test]
+fn the_kept_export_verifies_and_is_what_is_written_now() {
+    let key = PublicJwk::from_canonical_bytes(KEPT_KEY.trim_ascii()).unwrap();
+    assert_eq!(
+        verify_under(key.public_key(), ExportBegin::Genesis, KEPT),
+        Ok((3, 1))
+    );
+    assert!(KEPT == file(&lines_of(&Conversation::new(4))));
 }
 
 #[test]

@@ -4,6 +4,7 @@ pub mod admit_identity_update;
 pub mod agent_artifacts;
 pub mod conversation_values;
 pub mod credentials;
+pub mod exported_history;
 pub mod grpc_web_request;
 pub mod grpc_web_response;
 pub mod identity_texts;
