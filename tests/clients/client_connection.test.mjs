@@ -229,6 +229,17 @@ describe("a connection", () => {
     }
   });
 
+  test("takes a WebSocket that can not be made for one that does not get through", async () => {
+    globalThis.WebSocket = class {
+      constructor() {
+        throw new DOMException("the policy forbids it", "SecurityError");
+      }
+    };
+    const connection = new Connection("http://127.0.0.1");
+    const { end } = await connection.openDuplex(PATH).next();
+    assert.deepEqual([end.code, end.cause.name, connection.canDuplex], ["unavailable", "SecurityError", false]);
+  });
+
   test("takes turns where neither a WebSocket nor a body gets through", async () => {
     take();
     const door = new Door();

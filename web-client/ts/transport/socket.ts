@@ -26,7 +26,17 @@ export function carryBySocket(
   onVerdict: (gotThrough: boolean) => void,
 ): Carrier {
   const protocols = token === undefined ? [] : [SUBPROTOCOL, TOKEN_SUBPROTOCOL + base64url(token)];
-  const socket = new WebSocket(url.replace(/^http/, "ws"), protocols);
+  let socket: WebSocket;
+  try {
+    socket = new WebSocket(url.replace(/^http/, "ws"), protocols);
+  } catch (cause) {
+    // A page may not be allowed to, by its policy or because it is a secure one and the deployment is not.
+    queueMicrotask(() => {
+      onVerdict(false);
+      sink({ end: drawn("unavailable", "there can be no WebSocket here", cause) });
+    });
+    return { pull: () => undefined, send: () => undefined, close: () => undefined };
+  }
   socket.binaryType = "arraybuffer";
   const waiting: Uint8Array<ArrayBuffer>[] = [];
   let isOver = false;
