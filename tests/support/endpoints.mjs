@@ -12,6 +12,7 @@ function prepare() {
   window.agents = {};
   window.commits = {};
   window.stops = {};
+  window.waiting = {};
   const begin = IDBDatabase.prototype.transaction;
   IDBDatabase.prototype.transaction = function transaction(stores, mode, options) {
     const { name } = this;
@@ -19,7 +20,9 @@ function prepare() {
     if (mode === "readwrite" && options?.durability === "strict") {
       begun.addEventListener("complete", (event) => {
         window.commits[name] = (window.commits[name] ?? 0) + 1;
-        if (window.commits[name] >= (window.stops[name] ?? Infinity)) event.stopImmediatePropagation();
+        if (window.commits[name] < (window.stops[name] ?? Infinity)) return;
+        event.stopImmediatePropagation();
+        for (const tell of window.waiting[name] ?? []) tell([]);
       });
     }
     return begun;
@@ -95,9 +98,20 @@ export class EndpointPage {
     }, stores);
   }
 
-  /** Whether a store has stopped. */
-  hasStopped(name) {
-    return this.page.evaluate((of) => (window.commits[of] ?? 0) >= (window.stops[of] ?? Infinity), name);
+  /** What there is to see of every agent: whether its store has stopped, what it sent and was given, how many posts it holds. */
+  pictures() {
+    return this.page.evaluate(async () => {
+      const pictures = await Promise.all(Object.entries(window.agents).map(async ([name, { endpoint, sent, taken, ended }]) => {
+        const hasStopped = () => (window.commits[name] ?? 0) >= (window.stops[name] ?? Infinity);
+        // One that stops meanwhile answers nothing.
+        const stops = new Promise((resolve) => (window.waiting[name] = [resolve]));
+        const asks = hasStopped() || ended !== undefined ? [] : endpoint.conversations();
+        const conversations = await Promise.race([asks, stops]);
+        const posts = conversations.reduce((sum, conversation) => sum + conversation.posts, 0);
+        return [name, { hasStopped: hasStopped(), sent, taken, ended, posts }];
+      }));
+      return Object.fromEntries(pictures);
+    });
   }
 
   /** How many posts of its own a store has recorded. No endpoint may hold it. */
