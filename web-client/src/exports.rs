@@ -13,6 +13,7 @@ use crate::endpoint::{self, Arguments, Handle, OpenOptions};
 use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::platform::abort::Aborted;
+use crate::store::IndexedDbStore;
 use crate::transport::Transport;
 
 /// An open endpoint.
@@ -26,17 +27,15 @@ pub struct Core(Rc<Handle>);
     reason = "each is one argument of the one caller in `ts/`"
 )]
 pub async fn open(
-    url: String,
     transport: Transport,
     name: String,
     registry_key: Option<String>,
     admission_token: Option<String>,
-    storage_name: Option<String>,
+    storage_name: String,
     signal: Option<AbortSignal>,
     observer: Observer,
 ) -> Result<Core, JsValue> {
     let options = OpenOptions {
-        url,
         transport,
         name,
         registry_key,
@@ -54,6 +53,22 @@ pub async fn open(
     opened
         .map(|handle| Core(Rc::new(handle)))
         .map_err(|failure| failure.to_js())
+}
+
+/// What opening the store of this name would do: `create`, `reopen`, `migrate`, or the code of the refusal. Writes nothing.
+#[wasm_bindgen]
+pub async fn inspect(storage_name: String) -> Result<String, JsValue> {
+    let inspected = IndexedDbStore::inspect(&storage_name).await;
+    inspected
+        .map(str::to_owned)
+        .map_err(|failure| Failure::from(failure).to_js())
+}
+
+/// Puts back the copy of the store from before a migration after which nothing was started.
+#[wasm_bindgen]
+pub async fn restore(storage_name: String) -> Result<(), JsValue> {
+    let restored = IndexedDbStore::restore(&storage_name).await;
+    restored.map_err(|failure| Failure::from(failure).to_js())
 }
 
 #[wasm_bindgen]

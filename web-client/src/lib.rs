@@ -24,7 +24,7 @@ mod store;
 mod transport;
 mod verifier;
 
-pub use exports::{Core, open};
+pub use exports::{Core, inspect, open, restore};
 pub use observer::Observer;
 pub use transport::Transport;
 pub use verifier::Verifier;

@@ -17,21 +17,30 @@ export interface Observer {
   progress(json: string): void;
   /** So many transitions were stored. */
   stored(transitions: number): void;
+  /** How far the opening is: an `OpeningProgress`, with counts that are 0 where they say nothing. */
+  opening(phase: string, done: number, total: number): void;
+  /** Resolves when the page had a chance to paint. */
+  pause(): Promise<void>;
   /** The endpoint ended, with the failure that ended it if there was one. Called once. */
   closed(failure: unknown): void;
 }
 
 /** Opens the store, registers the agent where that is due, verifies what is stored and starts. */
 export function open(
-  url: string,
   transport: CoreTransport,
   name: string,
   registry_key: string | undefined,
   admission_token: string | undefined,
-  storage_name: string | undefined,
+  storage_name: string,
   signal: AbortSignal | undefined,
   observer: Observer,
 ): Promise<Core>;
+
+/** A `StoreInspection` of the store of this name. */
+export function inspect(storage_name: string): Promise<string>;
+
+/** Puts back the copy of the store from before a failed migration. */
+export function restore(storage_name: string): Promise<void>;
 
 /** An open endpoint. */
 export class Core {

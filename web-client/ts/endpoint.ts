@@ -9,6 +9,15 @@ import { Messages } from "./messages.js";
 import { type Plan, placeOf } from "./opening.js";
 import { type PostProof, type ProofOptions, readProof } from "./proof.js";
 import type { Seat } from "./seat.js";
+import {
+  inspectStore,
+  requestPersistence,
+  resetStore,
+  restoreStore,
+  type StoreInspection,
+  type StoreOptions,
+  storeName,
+} from "./store.js";
 import { host } from "./tabs/host.js";
 import { type Place, TabSeat } from "./tabs/tab_seat.js";
 import { baseAddress } from "./transport/address.js";
@@ -84,7 +93,7 @@ export class Endpoint {
    */
   static async open(options: OpenOptions): Promise<Endpoint> {
     if (typeof options !== "object" || options === null) throw new OpenError("invalid-options", "there are no options");
-    const { name, admissionToken, storageName, share, signal, wasm } = options;
+    const { name, admissionToken, storageName, share, signal, onOpening, wasm } = options;
     const connection = connectionOf(options);
     const { url } = connection;
     const registryKey = encodeRegistryKey(options.registryKey);
@@ -94,12 +103,45 @@ export class Endpoint {
       }
     }
     signal?.throwIfAborted();
-    const store = storageName ?? `conclave ${url} ${name}`;
+    // Not waited for: some browsers ask their user.
+    void requestPersistence();
+    const store = storeName(url, name, storageName);
     const plan: Plan = { url, name, registryKey, thumbprint: await thumbprint(registryKey), admissionToken, store, isShared: share !== false, wasm };
-    const place = { ...placeOf(plan, connection), host: hostOf(options, plan) };
+    const place = { ...placeOf(plan, connection, onOpening), host: hostOf(options, plan) };
     // Whoever may have to take over has the module at hand; what is wrong with it shows when it does.
     if (place.host === undefined) loadCore(wasm).catch(() => undefined);
+    onOpening?.({ phase: "waiting-for-store" });
     return new Endpoint(name, await TabSeat.open(place, signal));
+  }
+
+  /**
+   * What opening this store would do. Nothing is written and nothing is made; another page may have the store open.
+   *
+   * @throws {@link StoreError}
+   */
+  static inspect(options: StoreOptions): Promise<StoreInspection> {
+    return inspectStore(options);
+  }
+
+  /**
+   * Puts a store back as it was before a migration that failed with `migration-failed`, for the release that wrote it.
+   * Once an endpoint was open over the migrated store this is refused with `store-rolled-back`: what was signed since would
+   * be forgotten.
+   *
+   * @throws {@link StoreError}
+   */
+  static restore(options: StoreOptions): Promise<void> {
+    return restoreStore(options);
+  }
+
+  /**
+   * Removes a store with everything in it: the agent's key, its history, what was not sent yet. Its name stays registered
+   * to the key that is then gone, so open under another name.
+   *
+   * @throws {@link StoreError}
+   */
+  static reset(options: StoreOptions): Promise<void> {
+    return resetStore(options);
   }
 
   /**
@@ -272,7 +314,7 @@ function connectionOf({ url, backend, credential }: OpenOptions): Connection {
 }
 
 /** How a worker is had to queue for the store, if one is to. */
-function hostOf({ worker = false, backend, credential, wasm }: OpenOptions, plan: Plan): Place["host"] {
+function hostOf({ worker = false, backend, credential, onOpening, wasm }: OpenOptions, plan: Plan): Place["host"] {
   if (worker === false) return undefined;
   const isOwn = typeof worker === "object" && worker !== null && ("postMessage" in worker || "port" in worker);
   if (worker !== "shared" && worker !== "dedicated" && !isOwn) throw new OpenError("invalid-options", "`worker` is none of its values");
@@ -281,7 +323,7 @@ function hostOf({ worker = false, backend, credential, wasm }: OpenOptions, plan
   // A worker that runs an endpoint can not start another worker everywhere: it runs this one too.
   if (!isOwn && typeof Worker === "undefined") return undefined;
   const address = wasm instanceof URL ? wasm.href : typeof wasm === "string" ? new URL(wasm, location.href).href : wasm;
-  return (signal) => host(worker, { ...plan, wasm: address }, credential, signal);
+  return (signal) => host(worker, { ...plan, wasm: address }, credential, onOpening, signal);
 }
 
 /** A thumbprint URI as it is, a key as its canonical JSON. */

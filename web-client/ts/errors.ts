@@ -98,8 +98,27 @@ export type StoreErrorCode =
   | "pre-reset"
   /** This is not one of our stores. It was not touched. */
   | "incompatible"
-  /** A message of an earlier wire version still waits to be sent. */
+  /** A message of an earlier wire version still waits to be sent: open the store with the release that wrote it, until it is. */
   | "outbox-too-old"
+  /**
+   * The store could not be brought to this release's layout. It is as it was, or `Endpoint.restore` puts it back: the
+   * message says which. The release that wrote it then opens it.
+   */
+  | "migration-failed"
+  /** Another page keeps the store open in an older release; close it and open again. */
+  | "upgrade-blocked"
+  /**
+   * The key of this agent is here and its history is gone, so it is not known what the key signed. Nothing is signed with it:
+   * `Endpoint.reset`, and open under another name.
+   */
+  | "store-evicted"
+  /**
+   * The store is, or would be put back to, a state from before it last signed. Nothing is signed with it:
+   * `Endpoint.reset`, and open under another name.
+   */
+  | "store-rolled-back"
+  /** `Endpoint.restore` found nothing to put back. */
+  | "no-backup"
   /** Stored history does not verify, or rows contradict each other. */
   | "corrupt"
   /** The store was closed by the browser or by another page that upgrades or deletes it. */

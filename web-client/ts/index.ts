@@ -48,6 +48,7 @@ export type {
   VerifyOptions,
   VerifyProgress,
 } from "./verify.js";
+export type { StoreInspection, StoreOptions } from "./store.js";
 export type {
   ConnectionEvent,
   ConversationEvent,
@@ -76,6 +77,7 @@ export type {
   HistoryEntry,
   JsonValue,
   Message,
+  OpeningProgress,
   OpenOptions,
   SendOptions,
   SentPost,

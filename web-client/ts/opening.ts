@@ -23,15 +23,15 @@ export interface Plan {
 }
 
 /** The seat's place that runs the endpoint of this plan here, when the store is this context's. */
-export function placeOf(plan: Plan, connection: Connection): Place {
+export function placeOf(plan: Plan, connection: Connection, onOpening: OpenOptions["onOpening"]): Place {
   const { url, name, registryKey, thumbprint, admissionToken, store, isShared, wasm } = plan;
   const run = async (ending: AbortSignal): Promise<Running> => {
     const module = await abortable(loadCore(wasm), ending);
-    const news = new News();
+    const news = new News(onOpening);
     const transport = new CoreTransport(connection);
     try {
       // Not raced against the signal: the module itself stops, and has let go of the store when this rejects.
-      const core = await module.open(url, transport, name, registryKey, admissionToken, store, ending, news.observer);
+      const core = await module.open(transport, name, registryKey, admissionToken, store, ending, news.observer);
       return new LocalSeat(core, news, connection);
     } catch (thrown) {
       throw fromCore(thrown);

@@ -8,7 +8,9 @@ import { ConclaveError, fromCore } from "./errors.js";
 import type { ConnectionEvent, EndpointEvent } from "./events.js";
 import { BEGIN, LiveState } from "./live_state.js";
 import { StorageUse } from "./storage_use.js";
+import { pause } from "./store.js";
 import type { Connection } from "./transport/connection.js";
+import type { EndpointOptions, OpeningProgress } from "./types.js";
 
 /** An endpoint that runs somewhere. Every failure it rejects with is typed already. */
 export interface Running {
@@ -91,7 +93,10 @@ export class News {
   readonly storage = new StorageUse((event) => this.#tell(event));
   #settle: (failure: ConclaveError | undefined) => void = () => undefined;
 
-  constructor() {
+  readonly #onOpening: EndpointOptions["onOpening"];
+
+  constructor(onOpening?: EndpointOptions["onOpening"]) {
+    this.#onOpening = onOpening;
     this.closed = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -106,6 +111,10 @@ export class News {
       this.#tell(event.kind === "connection" ? connection(event, this.live.state().connection) : event);
     },
     stored: (transitions: number): void => this.storage.stored(transitions),
+    opening: (phase: OpeningProgress["phase"], done: number, total: number): void => {
+      this.#onOpening?.(phase === "verifying" ? { phase, done, total } : { phase });
+    },
+    pause,
     closed: (failure: unknown): void => {
       const error = failure === undefined ? undefined : (fromCore(failure) as ConclaveError);
       if (error !== undefined) this.storage.failed(error);

@@ -146,6 +146,19 @@ export type DeploymentOptions =
       readonly credential?: never;
     };
 
+/** How far an opening is. The phases come in this order; those that are not due are left out. */
+export type OpeningProgress =
+  /** Another page may have the store still. */
+  | { readonly phase: "waiting-for-store" }
+  /** The store is copied, then brought to this release's layout. */
+  | { readonly phase: "migrating" }
+  /** The name is registered. */
+  | { readonly phase: "registering" }
+  /** Everything stored is verified: so many certified posts of so many. */
+  | { readonly phase: "verifying"; readonly done: number; readonly total: number }
+  /** The store is open; the deployment is connected to. */
+  | { readonly phase: "connecting" };
+
 /** How to open an endpoint. */
 export type OpenOptions = DeploymentOptions & EndpointOptions;
 
@@ -175,6 +188,8 @@ export interface EndpointOptions {
   readonly worker?: false | "shared" | "dedicated" | Worker | SharedWorker;
   /** Ends the opening. It has no effect on an endpoint that is open. */
   readonly signal?: AbortSignal;
+  /** Hears how far the opening is: of a long history it takes a while. */
+  readonly onOpening?: (progress: OpeningProgress) => void;
   /**
    * Where the wasm module is, when the bundler does not keep `conclave_web_client_bg.wasm` beside this module.
    */

@@ -36,7 +36,7 @@ async function serve(port: MessagePort, { plan, credential, page }: Hosting): Pr
   );
   try {
     const connection = new Connection(plan.url, credential === null ? ask : credential);
-    const seat = await TabSeat.open(placeOf(plan, connection), ending.signal);
+    const seat = await TabSeat.open(placeOf(plan, connection, (progress) => say({ kind: "opening", progress })), ending.signal);
     ending.signal.addEventListener("abort", () => void seat.close());
     if (ending.signal.aborted) void seat.close();
     say({ kind: "seated" });

@@ -17,12 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use super::registry::{Registry, unreachable_registry};
 use crate::failure::{Failure, Operation, corrupt};
+use crate::observer::{Observer, Phase};
 use crate::platform::chance::BrowserRandomness;
-use crate::store::IndexedDbStore;
+use crate::store::{AGENT, IndexedDbStore};
 use crate::transport::Deployment;
 
-/// The store's name for the key and the attempt to register it.
-const AGENT: &str = "agent";
 /// The store's name for the local agent's card.
 const OWN_CARD: &str = "own-card";
 
@@ -54,6 +53,7 @@ impl Identity {
         registry: &Registry,
         name: &AgentName,
         admission_token: Option<String>,
+        observer: &Observer,
     ) -> Result<Self, Failure> {
         let row = match store.local(AGENT).await? {
             Some(bytes) => serde_json::from_slice(&bytes)
@@ -75,6 +75,7 @@ impl Identity {
                 is_new: false,
             });
         }
+        observer.tell_opening(Phase::Registering);
         let bytes = register(deployment, &row, &key, admission_token).await?;
         let card = registry
             .verify(&bytes)
@@ -159,7 +160,11 @@ async fn register(
         Some(Registered::Refusal(refusal)) => match Refusal::try_from(refusal) {
             Ok(Refusal::NameTaken) => refused(
                 "name-taken",
-                format!("the name {} belongs to another key", row.agent_name),
+                format!(
+                    "the name {} belongs to another key. If this browser registered it, its store was removed since and the \
+                     key with it: take another name",
+                    row.agent_name
+                ),
             ),
             Ok(Refusal::KeyAlreadyRegistered) => refused(
                 "key-already-registered",

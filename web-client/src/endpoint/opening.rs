@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use conclave_conversation::binding::Attendance;
-use conclave_conversation::engine::{Context, Engine, Local, OpenError};
+use conclave_conversation::engine::{Context, Engine, Local, OpenError, Startup, Step};
+use conclave_conversation::store::Snapshot;
 use conclave_harness::AgentName;
 
 use super::attendance::ATTENDANCE;
@@ -15,21 +16,19 @@ use super::pending::Pending;
 use super::progress::ProgressTracker;
 use super::registry::Registry;
 use super::timers::Timers;
-use crate::failure::{Failure, Operation, corrupt};
-use crate::observer::Observer;
+use crate::failure::{Failure, Operation};
+use crate::observer::{Observer, Phase};
 use crate::platform::{
     chance::BrowserRandomness,
     queue,
     scope::{Scope, spawn},
     timer,
 };
-use crate::store::IndexedDbStore;
+use crate::store::{IndexedDbStore, StoreFailure, StoreFault};
 use crate::transport::{Deployment, Transport, run_feed};
 
 /// How to open an endpoint.
 pub(crate) struct OpenOptions {
-    /// The deployment's address, without a trailing slash.
-    pub(crate) url: String,
     /// The connection to it.
     pub(crate) transport: Transport,
     /// The agent's name.
@@ -39,7 +38,7 @@ pub(crate) struct OpenOptions {
     /// For a deployment that guards registration.
     pub(crate) admission_token: Option<String>,
     /// The database's name.
-    pub(crate) storage_name: Option<String>,
+    pub(crate) storage_name: String,
 }
 
 /// Opens the store, the agent and the engine, and starts.
@@ -52,10 +51,7 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
         )
     })?;
     let deployment = Deployment::new(options.transport);
-    let store_name = options
-        .storage_name
-        .unwrap_or_else(|| format!("conclave {} {name}", options.url));
-    let (store, taken) = IndexedDbStore::open(&store_name).await?;
+    let (store, taken) = IndexedDbStore::open(&options.storage_name, &observer).await?;
     let store = Rc::new(store);
     let registry = Registry::open(
         deployment.clone(),
@@ -64,15 +60,21 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
     )
     .await?;
     let registry = Rc::new(registry);
-    let identity = Identity::open(&deployment, &store, &registry, &name, options.admission_token).await?;
+    let identity = Identity::open(
+        &deployment,
+        &store,
+        &registry,
+        &name,
+        options.admission_token,
+        &observer,
+    )
+    .await?;
 
     let rows = store.load().await?;
     let local = Local::new(identity.card.clone(), identity.key, *registry.signer());
-    let context = Context {
-        now_ms: timer::now_ms(),
-        randomness: &mut BrowserRandomness,
-    };
-    let (engine, step) = Engine::open(local, &rows, context).map_err(|error| engine_failure(&error))?;
+    let (engine, step) = verify(local, &rows, &observer)
+        .await
+        .map_err(|error| engine_failure(&error, store.unverified_since()))?;
     let tracker = ProgressTracker::open(identity.card.agent_id(), &rows);
     drop(rows);
 
@@ -103,6 +105,8 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
         alarm: None,
     };
     driver.carry_out(step).await?;
+    driver.store.mark_started().await?;
+    driver.observer.tell_opening(Phase::Connecting);
 
     let tell = {
         let inbox = inbox.clone();
@@ -138,10 +142,46 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
     Ok(Handle::new(identity.card, registry, store, shared, inbox))
 }
 
-fn engine_failure(error: &OpenError) -> Failure {
-    match error {
+/// How long verification goes on before the page may do something else. A frame is 16 ms.
+const SLICE_MS: u64 = 6;
+
+/// Verifies the store in slices, so that a page that opens a long history keeps painting.
+async fn verify(local: Local, rows: &Snapshot, observer: &Observer) -> Result<(Engine, Step), OpenError> {
+    let mut startup = Startup::begin(local, rows)?;
+    loop {
+        let (done, total) = startup.progress();
+        observer.tell_opening(Phase::Verifying { done, total });
+        let slice_ends_ms = timer::now_ms() + SLICE_MS;
+        loop {
+            if startup.advance()? {
+                return startup.finish(Context {
+                    now_ms: timer::now_ms(),
+                    randomness: &mut BrowserRandomness,
+                });
+            }
+            if timer::now_ms() >= slice_ends_ms {
+                break;
+            }
+        }
+        observer.breathe().await;
+    }
+}
+
+/// `migrated_from` is the layout the store was brought here from and never started since.
+fn engine_failure(error: &OpenError, migrated_from: Option<u32>) -> Failure {
+    let failure = match error {
         OpenError::Identity(_) => Failure::new(Operation::Open, "identity", error.to_string()),
-        OpenError::Corrupt(_) => corrupt(error.to_string()),
-        OpenError::OutboxTooOld { .. } => Failure::new(Operation::Store, "outbox-too-old", error.to_string()),
+        OpenError::Corrupt(_) | OpenError::OutboxTooOld { .. } => StoreFailure::from(error).into(),
+    };
+    match migrated_from {
+        None => failure,
+        Some(from) => Failure::from(StoreFailure::new(
+            StoreFault::MigrationFailed,
+            format!(
+                "the store does not verify after its migration from layout {from}. `Endpoint.restore` puts it back as it \
+                 was, for the release that wrote it"
+            ),
+        ))
+        .because(failure),
     }
 }

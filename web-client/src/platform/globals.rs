@@ -1,7 +1,7 @@
 //! Globals that windows and workers share. `web-sys` has them on `Window` and on `WorkerGlobalScope` only, or behind its
 //! unstable switch (Web Locks, transaction options).
 
-use js_sys::{Function, Promise, Uint8Array};
+use js_sys::{Function, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -15,12 +15,6 @@ extern "C" {
     /// `globalThis.crypto.getRandomValues`: at most 65,536 bytes a call.
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
     pub(crate) fn get_random_values(bytes: &Uint8Array) -> Uint8Array;
-
-    /// `navigator.storage`.
-    pub(crate) type StorageManager;
-
-    #[wasm_bindgen(method, catch)]
-    pub(crate) fn persist(this: &StorageManager) -> Result<Promise, JsValue>;
 }
 
 /// A property of `globalThis`, or of an object in it; `None` when it is absent, null or refused.
@@ -36,9 +30,4 @@ fn global(path: &[&str]) -> Option<JsValue> {
 /// `indexedDB`, where the browser offers it.
 pub(crate) fn indexed_db() -> Option<web_sys::IdbFactory> {
     global(&["indexedDB"]).map(JsCast::unchecked_into)
-}
-
-/// `navigator.storage`, where the browser offers it.
-pub(crate) fn storage() -> Option<StorageManager> {
-    global(&["navigator", "storage"]).map(JsCast::unchecked_into)
 }

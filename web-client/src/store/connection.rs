@@ -4,17 +4,21 @@
 //! transaction in a later microtask, for every read; here the reads, the decision and the writes are one callback deep, so
 //! that nothing can come between them and a transaction cannot end early. It is also a quarter of the code size.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::future::pending;
+use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_channel::oneshot;
+use futures_util::future::{Either, select};
 use js_sys::{Array, Function};
 use wasm_bindgen::prelude::*;
 use web_sys::{Event, IdbDatabase, IdbOpenDbRequest, IdbRequest, IdbTransaction};
 
 use super::failure::{StoreFailure, StoreFault};
 use super::requests::{Change, Lookup, PendingLookup, Rows, write};
-use crate::platform::{describe, exception_name, globals};
+use crate::platform::{describe, exception_name, globals, timer::Delay};
 
 #[wasm_bindgen]
 extern "C" {
@@ -47,33 +51,37 @@ pub(super) struct Connection {
     _on_close: Closure<dyn FnMut()>,
 }
 
+/// A connection, and what hears once when the browser or another page takes the database away.
+pub(super) type Watched = (Connection, oneshot::Receiver<StoreFailure>);
+
 impl Connection {
-    /// Opens the database as it is, or creates it with these object stores.
-    ///
-    /// The receiver hears once when the browser or another page takes the database away.
-    pub(super) async fn open(
-        name: &str,
-        stores: &[&'static str],
-    ) -> Result<(Self, oneshot::Receiver<StoreFailure>), StoreFailure> {
-        let factory = globals::indexed_db().ok_or_else(|| {
-            StoreFailure::new(
-                StoreFault::IndexedDbUnavailable,
-                "this browser offers no IndexedDB here",
-            )
-        })?;
-        let database = opened(factory.open(name).map_err(failure)?, stores).await?;
-        let database = if database.object_store_names().length() == 0 {
-            // A database somebody created and left empty. Only an upgrade may give it object stores.
-            let version = database.version() as u32 + 1;
-            database.close();
-            opened(factory.open_with_u32(name, version).map_err(failure)?, stores).await?
-        } else {
-            database
-        };
-        Ok(Self::watch(database))
+    /// Opens the database as it is. Makes none: without one there is no connection.
+    pub(super) async fn existing(name: &str) -> Result<Option<Watched>, StoreFailure> {
+        let request = factory()?.open(name).map_err(failure)?;
+        Ok(opened(request, None).await?.map(Self::watch))
     }
 
-    fn watch(database: IdbDatabase) -> (Self, oneshot::Receiver<StoreFailure>) {
+    /// Raises the database to `version`, making it if it is absent: gives it the object stores it lacks and makes `changes`,
+    /// all or nothing.
+    pub(super) async fn upgrade(
+        name: &str,
+        version: u32,
+        stores: Vec<&'static str>,
+        changes: Vec<Change>,
+    ) -> Result<Watched, StoreFailure> {
+        let request = factory()?.open_with_u32(name, version).map_err(failure)?;
+        let opened = opened(request, Some(Upgrade { stores, changes })).await?;
+        opened
+            .map(Self::watch)
+            .ok_or_else(|| StoreFailure::new(StoreFault::Closed, "the database is gone again"))
+    }
+
+    /// The version the next upgrade raises the database to. It counts upgrades; the schema row states the layout.
+    pub(super) fn next_version(&self) -> u32 {
+        self.database.version() as u32 + 1
+    }
+
+    fn watch(database: IdbDatabase) -> Watched {
         let (taken, receiver) = oneshot::channel();
         let taken = Rc::new(RefCell::new(Some(taken)));
         let tell = move |message: &str| {
@@ -104,8 +112,7 @@ impl Connection {
 
     /// The names of the object stores that are there, sorted.
     pub(super) fn store_names(&self) -> Vec<String> {
-        let names = self.database.object_store_names();
-        (0..names.length()).filter_map(|index| names.get(index)).collect()
+        names(&self.database)
     }
 
     /// Reads, decides and writes in one transaction, and waits until it is complete.
@@ -199,6 +206,26 @@ impl Connection {
             .map_err(failure)
     }
 
+    /// What some lookups answer, from one transaction.
+    pub(super) async fn answers(
+        &self,
+        stores: &[&'static str],
+        lookups: Vec<Lookup>,
+    ) -> Result<Vec<Rows>, StoreFailure> {
+        self.transact(Mode::Read, stores, lookups, |answers| Ok((answers, Vec::new())))
+            .await
+    }
+
+    /// Makes changes in one transaction; durable when it returns.
+    pub(super) async fn write(
+        &self,
+        stores: &[&'static str],
+        changes: Vec<Change>,
+    ) -> Result<(), StoreFailure> {
+        self.transact(Mode::WriteDurably, stores, Vec::new(), move |_| Ok(((), changes)))
+            .await
+    }
+
     /// Ends the connection once its transactions have.
     pub(super) fn close(&self) {
         self.database.set_onversionchange(None);
@@ -255,35 +282,141 @@ impl Drop for Handlers {
     }
 }
 
-/// Waits for an opening; a database that did not exist gets its object stores in the same transaction.
-async fn opened(request: IdbOpenDbRequest, stores: &[&'static str]) -> Result<IdbDatabase, StoreFailure> {
+/// What an upgrade does in its own transaction.
+struct Upgrade {
+    stores: Vec<&'static str>,
+    changes: Vec<Change>,
+}
+
+impl Upgrade {
+    fn carry_out(self, request: &IdbOpenDbRequest) -> Result<(), StoreFailure> {
+        let database: IdbDatabase = request.result().map_err(failure)?.unchecked_into();
+        let held = names(&database);
+        for store in self
+            .stores
+            .iter()
+            .filter(|store| !held.iter().any(|name| name == *store))
+        {
+            database.create_object_store(store).map_err(failure)?;
+        }
+        match request.transaction() {
+            Some(transaction) => write(&transaction, self.changes),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How long an upgrade waits for other pages to let go of the database. Pages of this package let go at once.
+const BLOCKED_WAIT: Duration = Duration::from_secs(5);
+
+/// Waits for an opening. Without an `upgrade` none is made, and a database that does not exist is not made: `None`.
+///
+/// An opening cannot be taken back. One that nobody waits for any more changes nothing and closes what it opened.
+async fn opened(
+    request: IdbOpenDbRequest,
+    upgrade: Option<Upgrade>,
+) -> Result<Option<IdbDatabase>, StoreFailure> {
     let (done, answer) = oneshot::channel();
     let done = Rc::new(RefCell::new(Some(done)));
-    let on_success = settle(&done, true);
-    let on_error = settle(&done, false);
-    let stores = stores.to_vec();
-    let on_upgrade = Closure::<dyn FnMut()>::new({
-        let request = request.clone();
+    let (blocked, is_blocked) = oneshot::channel::<()>();
+    let is_absent = Rc::new(Cell::new(false));
+    let upgrading = Rc::new(RefCell::new(Ok(())));
+    let has_left = {
+        let done = Rc::clone(&done);
+        move || done.borrow().as_ref().is_none_or(oneshot::Sender::is_canceled)
+    };
+    let on_upgrade = Closure::once_into_js({
+        let (request, is_absent, upgrading) = (request.clone(), Rc::clone(&is_absent), Rc::clone(&upgrading));
+        let has_left = has_left.clone();
         move || {
-            let database: IdbDatabase = request.result().unwrap_or(JsValue::UNDEFINED).unchecked_into();
-            for store in &stores {
-                // A failure aborts the upgrade, and the opening fails with it.
-                if database.create_object_store(store).is_err() {
-                    break;
+            let outcome = match upgrade {
+                Some(upgrade) if !has_left() => upgrade.carry_out(&request),
+                _ => {
+                    is_absent.set(true);
+                    Err(StoreFailure::new(
+                        StoreFault::Closed,
+                        "the database is not to be made",
+                    ))
                 }
+            };
+            if outcome.is_err()
+                && let Some(transaction) = request.transaction()
+            {
+                // It may have ended by itself already; either way nothing is kept.
+                let _ = transaction.abort();
+            }
+            *upgrading.borrow_mut() = outcome;
+        }
+    });
+    let on_success = Closure::once_into_js({
+        let (request, done) = (request.clone(), Rc::clone(&done));
+        move || {
+            if has_left() {
+                if let Ok(database) = request.result() {
+                    database.unchecked_into::<IdbDatabase>().close();
+                }
+            } else if let Some(done) = done.borrow_mut().take() {
+                let _ = done.send(true);
             }
         }
     });
-    request.set_onsuccess(Some(function(&on_success)));
-    request.set_onerror(Some(function(&on_error)));
-    request.set_onupgradeneeded(Some(function(&on_upgrade)));
-    if answer.await.unwrap_or(false) {
-        return request.result().map(JsCast::unchecked_into).map_err(failure);
+    let on_error = Closure::once_into_js({
+        let done = Rc::clone(&done);
+        // Prevented, or the page hears of it as of an error of its own.
+        move |event: Event| {
+            event.prevent_default();
+            if let Some(done) = done.borrow_mut().take() {
+                let _ = done.send(false);
+            }
+        }
+    });
+    let on_blocked = Closure::once_into_js(move || {
+        // Whoever opens may have gone.
+        let _ = blocked.send(());
+    });
+    request.set_onupgradeneeded(Some(on_upgrade.unchecked_ref()));
+    request.set_onsuccess(Some(on_success.unchecked_ref()));
+    request.set_onerror(Some(on_error.unchecked_ref()));
+    request.set_onblocked(Some(on_blocked.unchecked_ref()));
+    let blocked_for_long = pin!(async {
+        if is_blocked.await.is_ok() {
+            Delay::new(BLOCKED_WAIT).await;
+        } else {
+            pending::<()>().await;
+        }
+    });
+    match select(answer, blocked_for_long).await {
+        Either::Left((Ok(true), _)) => request
+            .result()
+            .map(|database| Some(database.unchecked_into()))
+            .map_err(failure),
+        Either::Left(_) if is_absent.get() => Ok(None),
+        Either::Left(_) => {
+            std::mem::replace(&mut *upgrading.borrow_mut(), Ok(()))?;
+            Err(match request.error() {
+                Ok(Some(exception)) => failure(exception.into()),
+                _ => StoreFailure::new(StoreFault::Persistence, "the database did not open"),
+            })
+        }
+        Either::Right(_) => Err(StoreFailure::new(
+            StoreFault::UpgradeBlocked,
+            "another page keeps this store open in an older release: close it and try again",
+        )),
     }
-    Err(match request.error() {
-        Ok(Some(exception)) => failure(exception.into()),
-        _ => StoreFailure::new(StoreFault::Persistence, "the database did not open"),
+}
+
+fn factory() -> Result<web_sys::IdbFactory, StoreFailure> {
+    globals::indexed_db().ok_or_else(|| {
+        StoreFailure::new(
+            StoreFault::IndexedDbUnavailable,
+            "this browser offers no IndexedDB here",
+        )
     })
+}
+
+fn names(database: &IdbDatabase) -> Vec<String> {
+    let names = database.object_store_names();
+    (0..names.length()).filter_map(|index| names.get(index)).collect()
 }
 
 /// A callback that gives a one-time question this answer.

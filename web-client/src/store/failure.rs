@@ -1,6 +1,8 @@
 //! How the store fails. Pure: no browser object.
 
+use conclave_conversation::engine::OpenError;
 use conclave_conversation::store::Refusal;
+use conclave_conversation::store::opening::{OpeningRefusal, RestoreRefusal};
 
 /// What is wrong with the store: one per stable code of the package's `StoreError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,18 @@ pub(crate) enum StoreFault {
     Incompatible,
     /// Rows contradict each other or do not decode.
     Corrupt,
+    /// A message signed under a version that is no longer live waits to be sent.
+    OutboxTooOld,
+    /// A migration failed; the store is as it was, or can be put back.
+    MigrationFailed,
+    /// Another page keeps the database open in an older release.
+    UpgradeBlocked,
+    /// The agent's key is here and its history is gone.
+    Evicted,
+    /// The store is one from before it was last used.
+    RolledBack,
+    /// There is no backup to put back.
+    NoBackup,
     /// The connection is gone.
     Closed,
     /// A precondition of a transition did not hold.
@@ -35,6 +49,12 @@ impl StoreFault {
             StoreFault::PreReset => "pre-reset",
             StoreFault::Incompatible => "incompatible",
             StoreFault::Corrupt => "corrupt",
+            StoreFault::OutboxTooOld => "outbox-too-old",
+            StoreFault::MigrationFailed => "migration-failed",
+            StoreFault::UpgradeBlocked => "upgrade-blocked",
+            StoreFault::Evicted => "store-evicted",
+            StoreFault::RolledBack => "store-rolled-back",
+            StoreFault::NoBackup => "no-backup",
             StoreFault::Closed => "closed",
             StoreFault::Conflict => "conflict",
             StoreFault::Persistence => "persistence",
@@ -43,7 +63,10 @@ impl StoreFault {
 
     /// Whether opening again may succeed with nothing else changed here.
     pub(crate) const fn is_retryable(self) -> bool {
-        matches!(self, StoreFault::QuotaExceeded | StoreFault::Closed)
+        matches!(
+            self,
+            StoreFault::QuotaExceeded | StoreFault::Closed | StoreFault::UpgradeBlocked
+        )
     }
 
     /// What the name of an IndexedDB exception means.
@@ -52,9 +75,8 @@ impl StoreFault {
             Some("QuotaExceededError") => StoreFault::QuotaExceeded,
             // How private windows and blocked storage show themselves.
             Some("SecurityError" | "NotAllowedError") => StoreFault::IndexedDbUnavailable,
-            // A connection that closed between two of our steps.
-            Some("InvalidStateError") => StoreFault::Closed,
-            Some("VersionError") => StoreFault::NewerSchema,
+            // A connection that closed, or a database that was upgraded, between two of our steps.
+            Some("InvalidStateError" | "VersionError") => StoreFault::Closed,
             _ => StoreFault::Persistence,
         }
     }
@@ -99,6 +121,39 @@ impl StoreFailure {
             } => StoreFault::Corrupt,
             StoreFailure::Refused { .. } => StoreFault::Conflict,
         }
+    }
+}
+
+impl From<OpeningRefusal> for StoreFailure {
+    fn from(refusal: OpeningRefusal) -> Self {
+        let fault = match refusal {
+            OpeningRefusal::NewerSchema { .. } => StoreFault::NewerSchema,
+            OpeningRefusal::PreReset { .. } => StoreFault::PreReset,
+            OpeningRefusal::Incompatible(_) => StoreFault::Incompatible,
+            OpeningRefusal::Evicted(_) => StoreFault::Evicted,
+            OpeningRefusal::RolledBack => StoreFault::RolledBack,
+        };
+        StoreFailure::new(fault, refusal.to_string())
+    }
+}
+
+impl From<RestoreRefusal> for StoreFailure {
+    fn from(refusal: RestoreRefusal) -> Self {
+        let fault = match refusal {
+            RestoreRefusal::Superseded => StoreFault::RolledBack,
+            RestoreRefusal::NoBackup | RestoreRefusal::NothingChanged => StoreFault::NoBackup,
+        };
+        StoreFailure::new(fault, refusal.to_string())
+    }
+}
+
+impl From<&OpenError> for StoreFailure {
+    fn from(error: &OpenError) -> Self {
+        let fault = match error {
+            OpenError::OutboxTooOld { .. } => StoreFault::OutboxTooOld,
+            OpenError::Identity(_) | OpenError::Corrupt(_) => StoreFault::Corrupt,
+        };
+        StoreFailure::new(fault, error.to_string())
     }
 }
 

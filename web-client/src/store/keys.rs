@@ -31,6 +31,14 @@ pub(super) fn range_below(prefix: &Key) -> Result<IdbKeyRange, JsValue> {
     IdbKeyRange::bound_with_lower_open_and_upper_open(&lower, &upper, false, true)
 }
 
+/// The range of every key after this one, or of all.
+pub(super) fn range_after(key: Option<&Key>) -> Result<IdbKeyRange, JsValue> {
+    let lower = key.map_or_else(Array::new, to_js);
+    // An array that begins with an array comes after every key of ours.
+    let upper = Array::of1(&Array::new());
+    IdbKeyRange::bound_with_lower_open_and_upper_open(&lower, &upper, key.is_some(), true)
+}
+
 /// Reads a key back.
 pub(super) fn from_js(value: &JsValue) -> Result<Key, StoreFailure> {
     let parts: &Array = value.dyn_ref().ok_or_else(|| corrupt("a key is not an array"))?;

@@ -12,96 +12,88 @@
 mod connection;
 mod failure;
 mod keys;
+mod opening;
 mod requests;
+
+use std::cell::Cell;
 
 use conclave_conversation::ordered::OrderedSet;
 use conclave_conversation::store::transition::decide_batch;
-use conclave_conversation::store::{
-    Key, Layout, Outcome, Read, ReadSet, Row as _, SchemaRow, Snapshot, Table, Transition, Write,
-    judge_layout,
-};
+use conclave_conversation::store::{Key, Outcome, Read, ReadSet, Snapshot, Table, Transition, Write};
 use futures_channel::oneshot;
-use wasm_bindgen_futures::JsFuture;
 
 use connection::{Connection, Mode};
 pub(crate) use failure::{StoreFailure, StoreFault};
+use opening::{Opened, STARTED, read_all, snapshot_of};
 use requests::{Change, Lookup};
 
-use crate::platform::{globals, scope::spawn};
+use crate::observer::Observer;
 
 /// The object store that is not the engine's: the agent's key, the registration, the pinned Registry and cards.
 const LOCAL: &str = "local";
 
+/// The name there of the agent's key and the attempt to register it.
+pub(crate) const AGENT: &str = "agent";
+
 /// An open store.
 pub(crate) struct IndexedDbStore {
+    name: String,
     connection: Connection,
+    unverified_since: Option<u32>,
+    was_started: Cell<bool>,
 }
 
 impl IndexedDbStore {
-    /// Opens or creates the store, which the caller owns. The receiver hears once if it is taken away while open.
-    pub(crate) async fn open(name: &str) -> Result<(Self, oneshot::Receiver<StoreFailure>), StoreFailure> {
-        request_persistence();
-        let stores = store_names();
-        let (connection, taken) = Connection::open(name, &stores).await?;
-        let store = IndexedDbStore { connection };
-        store.judge().await?;
+    /// Opens the store, which the caller owns, making or migrating it where that is due. The receiver hears once if it is
+    /// taken away while open.
+    pub(crate) async fn open(
+        name: &str,
+        observer: &Observer,
+    ) -> Result<(Self, oneshot::Receiver<StoreFailure>), StoreFailure> {
+        let Opened {
+            watched: (connection, taken),
+            unverified_since,
+            was_started,
+        } = opening::open(name, observer).await?;
+        let store = IndexedDbStore {
+            name: name.to_owned(),
+            connection,
+            unverified_since,
+            was_started: Cell::new(was_started),
+        };
         Ok((store, taken))
     }
 
-    /// Refuses a store this release must not touch, and marks an empty one as ours.
-    async fn judge(&self) -> Result<(), StoreFailure> {
-        let meta = Table::SchemaMeta.name();
-        let found = self.connection.store_names();
-        if !found.iter().any(|name| name == meta) {
-            return Err(refuse(Layout::Unrecognized));
-        }
-        let versions = self
-            .connection
-            .transact(
-                Mode::Read,
-                &[meta],
-                vec![Lookup::Below(meta, Key::new::<u64>([]))],
-                |mut answers| Ok((answers.pop().unwrap_or_default(), Vec::new())),
-            )
-            .await?;
-        let row = versions
-            .iter()
-            .find(|(key, _)| *key == SchemaRow::singleton_key())
-            .map(|(_, bytes)| bytes.as_slice());
-        let expected = store_names();
-        let has_expected_stores = found.len() == expected.len()
-            && expected
-                .iter()
-                .all(|name| found.iter().any(|other| other == name));
-        match judge_layout(row, !versions.is_empty()) {
-            Layout::Current if has_expected_stores => Ok(()),
-            Layout::Current => Err(refuse(Layout::Unrecognized)),
-            Layout::Empty if has_expected_stores && self.load().await?.is_empty() => {
-                let row = SchemaRow::current();
-                self.write(vec![Change::Put(meta, row.key(), row.encode())]).await
-            }
-            Layout::Empty => Err(refuse(Layout::Unrecognized)),
-            other => Err(refuse(other)),
-        }
+    /// What opening the store would do, in a word. Writes nothing, and works while another page has the store open.
+    pub(crate) async fn inspect(name: &str) -> Result<&'static str, StoreFailure> {
+        opening::inspect(name).await
     }
 
-    /// Everything the engine keeps, from one transaction.
+    /// Puts back the copy from before a migration after which no endpoint was started. The caller owns the store.
+    pub(crate) async fn restore(name: &str) -> Result<(), StoreFailure> {
+        opening::restore(name).await
+    }
+
+    /// The layout the store was migrated from, if no endpoint was started over it since.
+    pub(crate) fn unverified_since(&self) -> Option<u32> {
+        self.unverified_since
+    }
+
+    /// Notes that everything in the store was verified and that something may be signed from now on: there is no way back
+    /// to the copy from before a migration any more.
+    pub(crate) async fn mark_started(&self) -> Result<(), StoreFailure> {
+        if self.was_started.replace(true) {
+            return Ok(());
+        }
+        if self.unverified_since.is_some() {
+            opening::supersede_backup(&self.name).await?;
+        }
+        self.put_local(vec![(Key::new([STARTED]), Vec::new())]).await
+    }
+
+    /// Everything the engine keeps. To be read before the first batch: it takes several transactions.
     pub(crate) async fn load(&self) -> Result<Snapshot, StoreFailure> {
-        let tables = Table::ALL.map(Table::name);
-        let lookups = tables
-            .map(|table| Lookup::Below(table, Key::new::<u64>([])))
-            .into();
-        self.connection
-            .transact(Mode::Read, &tables, lookups, |answers| {
-                let mut snapshot = Snapshot::new();
-                for (table, rows) in Table::ALL.into_iter().zip(answers) {
-                    for (key, bytes) in rows {
-                        snapshot.insert(table, key, bytes);
-                    }
-                }
-                Ok((snapshot, Vec::new()))
-            })
-            .await
+        Ok(snapshot_of(&read_all(&self.connection).await?))
     }
 
     /// Commits a batch: every transition in order, or nothing. Durable when it returns.
@@ -126,19 +118,18 @@ impl IndexedDbStore {
     /// The rows some reads answer with, from one transaction.
     pub(crate) async fn read(&self, reads: Vec<Read>) -> Result<Snapshot, StoreFailure> {
         let lookups = reads.iter().map(lookup).collect();
-        let tables = Table::ALL.map(Table::name);
-        self.connection
-            .transact(Mode::Read, &tables, lookups, move |answers| {
-                let mut snapshot = Snapshot::new();
-                for (read, rows) in reads.iter().zip(answers) {
-                    let (Read::Row(table, _) | Read::Prefix(table, _)) = read;
-                    for (key, bytes) in rows {
-                        snapshot.insert(*table, key, bytes);
-                    }
-                }
-                Ok((snapshot, Vec::new()))
-            })
-            .await
+        let answers = self
+            .connection
+            .answers(&Table::ALL.map(Table::name), lookups)
+            .await?;
+        let mut snapshot = Snapshot::new();
+        for (read, rows) in reads.iter().zip(answers) {
+            let (Read::Row(table, _) | Read::Prefix(table, _)) = read;
+            for (key, bytes) in rows {
+                snapshot.insert(*table, key, bytes);
+            }
+        }
+        Ok(snapshot)
     }
 
     /// Ends the connection once its transactions have ended. Whatever uses the store afterwards hears that it is closed.
@@ -148,52 +139,26 @@ impl IndexedDbStore {
 
     /// One of the shell's own values.
     pub(crate) async fn local(&self, name: &str) -> Result<Option<Vec<u8>>, StoreFailure> {
-        let lookup = Lookup::Row(LOCAL, Key::new([name]));
-        self.connection
-            .transact(Mode::Read, &[LOCAL], vec![lookup], |answers| {
-                let found = answers.into_iter().flatten().next();
-                Ok((found.map(|(_, bytes)| bytes), Vec::new()))
-            })
-            .await
+        let rows = self.own(Lookup::Row(LOCAL, Key::new([name]))).await?;
+        Ok(rows.into_iter().next())
     }
 
     /// Every one of the shell's own values whose name begins with `scope` and one more part.
     pub(crate) async fn local_below(&self, scope: &str) -> Result<Vec<Vec<u8>>, StoreFailure> {
-        let lookup = Lookup::Below(LOCAL, Key::new([scope]));
-        self.connection
-            .transact(Mode::Read, &[LOCAL], vec![lookup], |answers| {
-                Ok((
-                    answers.into_iter().flatten().map(|(_, bytes)| bytes).collect(),
-                    Vec::new(),
-                ))
-            })
-            .await
+        self.own(Lookup::Below(LOCAL, Key::new([scope]))).await
+    }
+
+    async fn own(&self, lookup: Lookup) -> Result<Vec<Vec<u8>>, StoreFailure> {
+        let answers = self.connection.answers(&[LOCAL], vec![lookup]).await?;
+        Ok(answers.into_iter().flatten().map(|(_, bytes)| bytes).collect())
     }
 
     /// Stores several of the shell's own values together.
     pub(crate) async fn put_local(&self, values: Vec<(Key, Vec<u8>)>) -> Result<(), StoreFailure> {
-        self.write(
-            values
-                .into_iter()
-                .map(|(key, bytes)| Change::Put(LOCAL, key, bytes))
-                .collect(),
-        )
-        .await
-    }
-
-    async fn write(&self, changes: Vec<Change>) -> Result<(), StoreFailure> {
-        // The same store twice does no harm.
-        let stores: Vec<_> = changes
-            .iter()
-            .map(|change| match change {
-                Change::Put(store, ..) | Change::Delete(store, _) => *store,
-            })
-            .collect();
-        self.connection
-            .transact(Mode::WriteDurably, &stores, Vec::new(), move |_| {
-                Ok(((), changes))
-            })
-            .await
+        let puts = values
+            .into_iter()
+            .map(|(key, bytes)| Change::Put(LOCAL, key, bytes));
+        self.connection.write(&[LOCAL], puts.collect()).await
     }
 }
 
@@ -212,29 +177,5 @@ fn change(write: Write) -> Change {
     match write {
         Write::Put { table, key, bytes } => Change::Put(table.name(), key, bytes),
         Write::Delete { table, key } => Change::Delete(table.name(), key),
-    }
-}
-
-fn refuse(layout: Layout) -> StoreFailure {
-    match layout {
-        Layout::Newer => StoreFailure::new(StoreFault::NewerSchema, "a newer release wrote this store"),
-        Layout::BelowBaseline => StoreFailure::new(
-            StoreFault::PreReset,
-            "this store is older than the migration baseline; reset it",
-        ),
-        _ => StoreFailure::new(
-            StoreFault::Incompatible,
-            "this database is not a store of this package",
-        ),
-    }
-}
-
-/// Asks the browser not to evict the store. It may decline; an eviction is then found at the next opening.
-fn request_persistence() {
-    if let Some(request) = globals::storage().and_then(|storage| storage.persist().ok()) {
-        spawn(Box::pin(async move {
-            // A browser that declines answers false; one that fails has declined too.
-            let _ = JsFuture::from(request).await;
-        }));
     }
 }

@@ -9,12 +9,17 @@ use super::connection::failure;
 use super::failure::StoreFailure;
 use super::keys;
 
+/// The most rows of one page: what a page of the web can read without its user noticing.
+pub(super) const PAGE_ROWS: u32 = 512;
+
 /// One read inside a transaction, by the name of an object store.
 pub(super) enum Lookup {
     /// The row at this key.
     Row(&'static str, Key),
     /// Every row whose key begins with these parts; all of them for the empty key.
     Below(&'static str, Key),
+    /// The next rows after a key, or the first ones: at most [`PAGE_ROWS`].
+    Page(&'static str, Option<Key>),
 }
 
 /// One change inside a transaction.
@@ -23,6 +28,8 @@ pub(super) enum Change {
     Put(&'static str, Key, Vec<u8>),
     /// Remove the row at the key.
     Delete(&'static str, Key),
+    /// Remove every row.
+    Clear(&'static str),
 }
 
 /// The rows one lookup found.
@@ -50,6 +57,19 @@ impl PendingLookup {
                 let (store, range) = (transaction.object_store(store)?, keys::range_below(&prefix)?);
                 let values = store.get_all_with_key(&range)?;
                 let keys = Some(store.get_all_keys_with_key(&range)?);
+                Ok(PendingLookup {
+                    key: None,
+                    values,
+                    keys,
+                })
+            }
+            Lookup::Page(store, after) => {
+                let (store, range) = (
+                    transaction.object_store(store)?,
+                    keys::range_after(after.as_ref())?,
+                );
+                let values = store.get_all_with_key_and_limit(&range, PAGE_ROWS)?;
+                let keys = Some(store.get_all_keys_with_key_and_limit(&range, PAGE_ROWS)?);
                 Ok(PendingLookup {
                     key: None,
                     values,
@@ -87,6 +107,7 @@ pub(super) fn write(transaction: &IdbTransaction, changes: Vec<Change>) -> Resul
             Change::Delete(store, key) => transaction
                 .object_store(store)
                 .and_then(|store| store.delete(&keys::to_js(&key))),
+            Change::Clear(store) => transaction.object_store(store).and_then(|store| store.clear()),
         }
         .map_err(failure)?;
     }

@@ -2,6 +2,7 @@
 import { fromCore, OpenError } from "../errors.js";
 import type { Plan } from "../opening.js";
 import type { Credential } from "../transport/credential.js";
+import type { EndpointOptions, OpeningProgress } from "../types.js";
 import { hold } from "./lock.js";
 
 /** Which worker runs the endpoint. */
@@ -23,6 +24,7 @@ export interface Hosting {
 export type WorkerWord =
   | { readonly kind: "seated" | "closed" }
   | { readonly kind: "failed"; readonly failure: object }
+  | { readonly kind: "opening"; readonly progress: OpeningProgress }
   | { readonly kind: "credential" };
 
 /** A worker that runs the endpoint for this page. */
@@ -34,7 +36,13 @@ export interface Hosted {
 }
 
 /** Resolves when the worker has its seat: whoever queues for the store from then on is behind it. */
-export async function host(choice: WorkerChoice, plan: Plan, credential: Credential | undefined, signal: AbortSignal): Promise<Hosted> {
+export async function host(
+  choice: WorkerChoice,
+  plan: Plan,
+  credential: Credential | undefined,
+  onOpening: EndpointOptions["onOpening"],
+  signal: AbortSignal,
+): Promise<Hosted> {
   const page = `conclave-page/${crypto.randomUUID()}`;
   const release = await hold(page, signal);
   const { port1: port, port2: theirs } = new MessageChannel();
@@ -56,6 +64,7 @@ export async function host(choice: WorkerChoice, plan: Plan, credential: Credent
   port.onmessage = async ({ data }: MessageEvent<WorkerWord>) => {
     if (data.kind === "seated") seat();
     else if (data.kind === "closed") end();
+    else if (data.kind === "opening") onOpening?.(data.progress);
     else if (data.kind === "failed") fail(fromCore(data.failure));
     else if (typeof credential === "function") {
       // What goes wrong is the credential's affair: the connection says that there is none.

@@ -13,9 +13,25 @@ export function hold(name: string, signal: AbortSignal): Promise<() => void> {
   });
 }
 
+/** Carries out an action while the lock is held, and gives its outcome; `undefined`, without it, when another holds the lock. */
+export async function ifFree<T>(name: string, action: () => Promise<T>): Promise<{ value: T } | undefined> {
+  const { locks } = navigator;
+  if (!(locks as LockManager | undefined)) throw unavailable(undefined);
+  return (await locks.request(name, { ifAvailable: true }, async (lock) =>
+    lock === null ? undefined : { value: await action() })) as { value: T } | undefined;
+}
+
 /** Resolves when every lock that was let go until now is. */
 export function settled(): Promise<unknown> {
   return navigator.locks.query();
+}
+
+/** The lock and the channel of a store. */
+export const lockOf = (store: string): string => `conclave/${store}`;
+
+/** Another context holds a store's lock. */
+export function locked(): StoreError {
+  return new StoreError("store-locked", "another page or worker has this agent's store open", { retryable: true });
 }
 
 function unavailable(cause: unknown): StoreError {

@@ -11,7 +11,7 @@ import type { Running, Seat, Subscription } from "../seat.js";
 import { Desk } from "./desk.js";
 import type { Hosted } from "./host.js";
 import { Ended, Line, LOST } from "./line.js";
-import { hold, settled } from "./lock.js";
+import { hold, locked, lockOf, settled } from "./lock.js";
 import { type OwnerState, parse, sealed, type TabMessage, TABS_MAX } from "./protocol.js";
 import { TabSubscription } from "./subscription.js";
 
@@ -370,9 +370,6 @@ export class TabSeat implements Seat {
 /** When a page may stop to run, and when it goes on. A page that is unloaded leaves in the same way. */
 const PRESENCE_EVENTS = ["pagehide", "freeze", "pageshow", "resume"] as const;
 
-/** The store's lock and channel. */
-const lockOf = (store: string): string => `conclave/${store}`;
-
 /** A tab's lock and its line to the owner. */
 const lineOf = (store: string, tab: string): string => `conclave-tab/${store}/${tab}`;
 
@@ -383,10 +380,6 @@ function aborted(signal: AbortSignal): Promise<unknown> {
     if (signal.aborted) resolve(undefined);
     else signal.addEventListener("abort", resolve);
   });
-}
-
-function locked(): StoreError {
-  return new StoreError("store-locked", "another page or worker has this agent's store open", { retryable: true });
 }
 
 function incompatible(): OpenError {

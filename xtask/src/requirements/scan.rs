@@ -63,7 +63,9 @@ pub(crate) fn scan(file: &str, text: &str) -> Scanned {
                 above.has_test_attribute |= is_test_attribute(line);
                 continue;
             }
-            Language::Rust => function_name(line).filter(|_| above.has_test_attribute),
+            Language::Rust => {
+                function_name(line).filter(|_| above.has_test_attribute || is_suite_case(file, line))
+            }
             Language::Script => called_test_name(line),
         };
         let above = std::mem::take(&mut above);
@@ -98,6 +100,11 @@ fn is_test_attribute(line: &str) -> bool {
         .unwrap_or_default();
     let last = path.rsplit("::").next().unwrap_or_default();
     last == "test" || last.ends_with("_test") || last == "test_case" || last == "rstest"
+}
+
+/// A case of the suite that every store runs: its crate makes a test of each.
+fn is_suite_case(file: &str, line: &str) -> bool {
+    file.starts_with("crates/store-suite/src/") && line.starts_with("pub(crate) async fn ")
 }
 
 fn function_name(line: &str) -> Option<&str> {
@@ -169,6 +176,16 @@ mod tests {
                 "API-223 a.rs:10 failure_names_the_envelope",
             ]
         );
+    }
+
+    #[test]
+    fn a_comment_above_a_case_of_the_store_suite_is_a_claim() {
+        let text = "// API-222\npub(crate) async fn a_batch_is_whole<S: Store>() {}\n";
+        assert_eq!(
+            claims("crates/store-suite/src/a.rs", text),
+            ["API-222 crates/store-suite/src/a.rs:2 a_batch_is_whole"]
+        );
+        assert!(claims("crates/other/src/a.rs", text).is_empty());
     }
 
     #[test]

@@ -79,6 +79,7 @@ pub use input::{
     TimerId,
 };
 pub use run::{ConversationView, Engine};
+pub use startup::{Startup, admit_outbox};
 
 /// Who the engine acts for, and what it trusts.
 #[derive(Clone)]

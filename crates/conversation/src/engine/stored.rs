@@ -140,62 +140,11 @@ impl Foundations {
         trust: &mut Trust<'_>,
         visit: &mut dyn FnMut(u64, VerifiedCertifiedRecord) -> Result<(), Corruption>,
     ) -> Result<ChainEnd, Corruption> {
-        let id = self.membership.conversation_id().to_string();
-        let key = Key::new([&id]);
-        let mut place = 0;
-        let mut position = Position {
-            record_hash: None,
-            anchor_hash: *self.anchors[0].anchor.hash(),
-        };
-        let mut end = ChainEnd {
-            position,
-            records: 0,
-            evidence: 0,
-        };
-        for link in rows.below::<CertifiedRecordRow>(&key)? {
-            require(
-                &link,
-                link.ordinal == end.records,
-                "a record is missing before it",
-            )?;
-            let row: StagedRecordRow = required(rows, &key.clone().with(&link.record_hash))?;
-            let record = load_record(&row, &self.membership)?;
-            while *record.anchor_hash() != position.anchor_hash {
-                place += 1;
-                self.extend(place, &mut position)
-                    .map_err(|problem| corrupt(&row, problem))?;
-            }
-            require(
-                &row,
-                record.position() == position,
-                "the record does not extend the one before",
-            )?;
-            let signatures = load_signatures(rows, &record, &self.membership, trust)?;
-            let votes = load_votes(rows, &record, &self.membership, trust)?;
-            end.evidence += signatures.len() + votes.len();
-            let anchor = &self.anchors[place].anchor;
-            let certified =
-                VerifiedActionCertifiedRecord::assemble(record, anchor, signatures, &self.membership)
-                    .and_then(|record| VerifiedCertifiedRecord::assemble(record, votes, &self.membership))
-                    .ok_or_else(|| {
-                        corrupt(&link, "the retained evidence does not complete its certificates")
-                    })?;
-            position = certified.position_after();
-            visit(link.ordinal, certified)?;
-            end.records += 1;
+        let mut walk = ChainWalk::begin(self, rows)?;
+        while let Some((ordinal, record)) = walk.step(self, rows, trust)? {
+            visit(ordinal, record)?;
         }
-        while place + 1 < self.anchors.len() {
-            place += 1;
-            let row = &self.anchors[place].row;
-            self.extend(place, &mut position)
-                .map_err(|problem| corrupt(row, problem))?;
-        }
-        let head = position.record_hash.map(|hash| hash.to_string());
-        let ordinal = i64::try_from(end.records).unwrap_or(i64::MAX) - 1;
-        let agrees = self.state.head_record_hash == head && self.state.head_ordinal == ordinal;
-        require(&self.state, agrees, "the head is not the chain's end")?;
-        end.position = position;
-        Ok(end)
+        walk.finish(self)
     }
 
     /// Takes the anchor at a place, if it follows at this position.
@@ -208,6 +157,94 @@ impl Foundations {
         }
         position.anchor_hash = *next.anchor.hash();
         Ok(())
+    }
+}
+
+/// A walk over a conversation's certified records and anchors as one chain, a record at a time.
+pub(super) struct ChainWalk {
+    links: std::vec::IntoIter<CertifiedRecordRow>,
+    /// The anchor the walk stands under, by its place.
+    place: usize,
+    end: ChainEnd,
+}
+
+impl ChainWalk {
+    /// Stands before the first record.
+    pub(super) fn begin(foundations: &Foundations, rows: &Snapshot) -> Result<Self, Corruption> {
+        let key = Key::new([&foundations.membership.conversation_id().to_string()]);
+        let position = Position {
+            record_hash: None,
+            anchor_hash: *foundations.anchors[0].anchor.hash(),
+        };
+        Ok(ChainWalk {
+            links: rows.below::<CertifiedRecordRow>(&key)?.into_iter(),
+            place: 0,
+            end: ChainEnd {
+                position,
+                records: 0,
+                evidence: 0,
+            },
+        })
+    }
+
+    /// Verifies the next record, with its place in the chain; none after the last.
+    pub(super) fn step(
+        &mut self,
+        foundations: &Foundations,
+        rows: &Snapshot,
+        trust: &mut Trust<'_>,
+    ) -> Result<Option<(u64, VerifiedCertifiedRecord)>, Corruption> {
+        let Some(link) = self.links.next() else {
+            return Ok(None);
+        };
+        let membership = &foundations.membership;
+        let end = &mut self.end;
+        require(
+            &link,
+            link.ordinal == end.records,
+            "a record is missing before it",
+        )?;
+        let key = Key::new([&link.conversation_id, &link.record_hash]);
+        let row: StagedRecordRow = required(rows, &key)?;
+        let record = load_record(&row, membership)?;
+        while *record.anchor_hash() != end.position.anchor_hash {
+            self.place += 1;
+            foundations
+                .extend(self.place, &mut end.position)
+                .map_err(|problem| corrupt(&row, problem))?;
+        }
+        require(
+            &row,
+            record.position() == end.position,
+            "the record does not extend the one before",
+        )?;
+        let signatures = load_signatures(rows, &record, membership, trust)?;
+        let votes = load_votes(rows, &record, membership, trust)?;
+        end.evidence += signatures.len() + votes.len();
+        let anchor = &foundations.anchors[self.place].anchor;
+        let certified = VerifiedActionCertifiedRecord::assemble(record, anchor, signatures, membership)
+            .and_then(|record| VerifiedCertifiedRecord::assemble(record, votes, membership))
+            .ok_or_else(|| corrupt(&link, "the retained evidence does not complete its certificates"))?;
+        end.position = certified.position_after();
+        end.records += 1;
+        Ok(Some((link.ordinal, certified)))
+    }
+
+    /// Takes the anchors after the last record, and checks that the conversation's state is where the chain ends.
+    pub(super) fn finish(mut self, foundations: &Foundations) -> Result<ChainEnd, Corruption> {
+        while self.place + 1 < foundations.anchors.len() {
+            self.place += 1;
+            let row = &foundations.anchors[self.place].row;
+            foundations
+                .extend(self.place, &mut self.end.position)
+                .map_err(|problem| corrupt(row, problem))?;
+        }
+        let head = self.end.position.record_hash.map(|hash| hash.to_string());
+        let ordinal = i64::try_from(self.end.records).unwrap_or(i64::MAX) - 1;
+        let state = &foundations.state;
+        let agrees = state.head_record_hash == head && state.head_ordinal == ordinal;
+        require(state, agrees, "the head is not the chain's end")?;
+        Ok(self.end)
     }
 }
 

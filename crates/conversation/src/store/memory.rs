@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::transition::decide_batch;
-use super::{Key, Outcome, Read, ReadSet, Refusal, Snapshot, Transition};
+use super::{Key, Outcome, Read, ReadSet, Refusal, Snapshot, Table, Transition};
 
 /// A store in memory. Clones share the same content, as two handles on one database do: dropping the engine and opening
 /// another from a clone is what a crash and a restart are.
@@ -89,6 +89,14 @@ impl MemoryStore {
     /// The rows of a read themselves, as [`Snapshot::insert`] takes them.
     pub fn rows(&self, read: &Read) -> Vec<(Key, Vec<u8>)> {
         self.lock().rows.read(read)
+    }
+
+    /// Puts rows there that no transition wrote, as a fault of the disk or a stranger does.
+    pub fn put_by_hand(&self, rows: impl IntoIterator<Item = (Table, Key, Vec<u8>)>) {
+        let mut content = self.lock();
+        for (table, key, bytes) in rows {
+            content.rows.insert(table, key, bytes);
+        }
     }
 
     /// Arms a fault.

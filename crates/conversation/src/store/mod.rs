@@ -14,6 +14,8 @@
 mod decision;
 mod key;
 mod memory;
+pub mod migration;
+pub mod opening;
 mod read;
 mod row;
 pub mod rows;
@@ -27,7 +29,7 @@ pub use key::{Key, KeyPart};
 pub use memory::{CommitError, Failpoint, MemoryStore};
 pub use read::{Read, ReadSet};
 pub use row::{Row, RowError};
-pub use schema::{Layout, SCHEMA_BASELINE, SCHEMA_VERSION, SchemaRow, judge_layout};
+pub use schema::{SCHEMA_BASELINE, SCHEMA_VERSION, SchemaRow};
 pub use snapshot::Snapshot;
 pub use table::Table;
 pub use transition::Transition;

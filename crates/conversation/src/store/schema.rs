@@ -1,12 +1,12 @@
-//! The version of the layout, and what to do with a store of another one.
+//! The version of the layout, and the row that states it.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Key, Row, Table};
 
 /// The layout this crate writes.
-pub const SCHEMA_VERSION: u32 = 1;
-/// The oldest layout that numbered migrations start from. No migration is registered yet.
+pub const SCHEMA_VERSION: u32 = 2;
+/// The oldest layout that numbered migrations start from.
 pub const SCHEMA_BASELINE: u32 = 1;
 
 /// The one row of `schema_meta`.
@@ -19,6 +19,11 @@ pub struct SchemaRow {
     pub version: u32,
     /// The oldest layout the writer could migrate from.
     pub baseline: u32,
+    /// Drawn when the store was made, and kept beside the agent's key too: a key whose store has another id, or none, must
+    /// not sign. Since version 2.
+    pub store_id: String,
+    /// The version the store was migrated from, if this release did not make it.
+    pub migrated_from: Option<u32>,
 }
 
 impl Row for SchemaRow {
@@ -36,73 +41,26 @@ impl SchemaRow {
     }
 
     /// The row a fresh store gets.
-    pub fn current() -> Self {
+    pub fn fresh(store_id: &str) -> Self {
         SchemaRow {
             singleton: 1,
             version: SCHEMA_VERSION,
             baseline: SCHEMA_BASELINE,
+            store_id: store_id.to_owned(),
+            migrated_from: None,
         }
     }
 }
 
-/// What a store is, judged before anything in it is touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// Absent or empty: to be initialised.
-    Empty,
-    /// In the current layout: to be opened.
-    Current,
-    /// Written by a newer release. Left untouched; surfaced as `newer-schema`.
-    Newer,
-    /// Older than the migration baseline. Left untouched; surfaced as `pre-reset`.
-    BelowBaseline,
-    /// Not one of ours. Left untouched; surfaced as `incompatible`.
-    Unrecognized,
+/// What every version of the row says, whatever else it holds.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
 }
 
-/// Judges a store from its version row and from whether it holds anything at all.
-pub fn judge_layout(version_row: Option<&[u8]>, holds_rows: bool) -> Layout {
-    let Some(bytes) = version_row else {
-        return if holds_rows {
-            Layout::Unrecognized
-        } else {
-            Layout::Empty
-        };
-    };
-    match SchemaRow::decode(&SchemaRow::singleton_key(), bytes) {
-        Err(_) => Layout::Unrecognized,
-        Ok(row) if row.version > SCHEMA_VERSION => Layout::Newer,
-        Ok(row) if row.version < SCHEMA_BASELINE => Layout::BelowBaseline,
-        Ok(_) => Layout::Current,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(version: u32) -> Vec<u8> {
-        SchemaRow {
-            singleton: 1,
-            version,
-            baseline: version,
-        }
-        .encode()
-    }
-
-    #[test]
-    fn a_store_is_created_reopened_or_left_alone_for_one_of_three_reasons() {
-        assert_eq!(judge_layout(None, false), Layout::Empty);
-        assert_eq!(
-            judge_layout(Some(&SchemaRow::current().encode()), true),
-            Layout::Current
-        );
-        assert_eq!(judge_layout(Some(&row(SCHEMA_VERSION + 1)), true), Layout::Newer);
-        assert_eq!(
-            judge_layout(Some(&row(SCHEMA_BASELINE - 1)), true),
-            Layout::BelowBaseline
-        );
-        assert_eq!(judge_layout(None, true), Layout::Unrecognized);
-        assert_eq!(judge_layout(Some(b"{}"), true), Layout::Unrecognized);
-    }
+/// The version a schema row of any release states; none when it is no schema row.
+pub(crate) fn stated_version(row: &[u8]) -> Option<u32> {
+    serde_json::from_slice::<Versioned>(row)
+        .ok()
+        .map(|row| row.version)
 }

@@ -11,6 +11,7 @@ mod deviating;
 mod fencing;
 mod flooding;
 mod judging;
+mod migrating;
 mod planted;
 mod reading;
 mod reanchoring;

@@ -1,11 +1,3 @@
-//! The transitions of the store, each through the store in memory: what they require, what they write, and that a refused
-//! one leaves everything as it was.
+//! How a store is opened. What its transitions do is held by `conclave-store-suite`, for every store alike.
 
-mod commits;
-mod conversations;
-mod locks;
-mod outbox;
-mod reanchors;
-mod records;
-mod rows;
-mod transport;
+mod openings;

@@ -12,6 +12,8 @@ use conclave_harness::AgentId;
 
 use self::completions::{Completions, posts_by_conversation};
 use self::transport::{load_cursors, load_deliveries, load_numbers, load_outbox, load_watched};
+
+pub use self::transport::admit_outbox;
 use crate::certificates::EvidenceMemory;
 use crate::engine::Local;
 use crate::engine::conversation::Conversation;
@@ -24,7 +26,7 @@ use crate::engine::recovery::{Candidate, reanchor_row};
 use crate::engine::run::{Engine, Resume};
 use crate::engine::shared::Shared;
 use crate::engine::stored::{
-    Foundations, Trust, column, corrupt, held, load_record, require, required, surplus,
+    ChainWalk, Foundations, Trust, column, corrupt, held, load_record, require, required, surplus,
 };
 use crate::engine::stored_evidence::{load_reanchor_votes, load_signatures, load_votes};
 use crate::engine::text::utf8;
@@ -39,19 +41,44 @@ use crate::values::{ActionCore, ActionHash, ClosedValue, ConversationId, PostId,
 use crate::verification::{VerifiedAction, VerifiedRecordCore};
 
 impl Engine {
-    /// Opens an engine over everything a store holds.
-    ///
-    /// The step binds the store to the agent and shows every delivery the host has not acknowledged, in order. Nothing is
-    /// sent or read before [`Input::RouterInstance`](super::Input::RouterInstance) says that the Router is reached.
+    /// Opens an engine over everything a store holds: [`Startup`] in one go.
     ///
     /// # Errors
-    /// [`OpenError`] when the key is not the card's, the store is another agent's, a row does not verify, or a pending
-    /// envelope was signed under a version that is no longer live.
+    /// [`OpenError`], as [`Startup::begin`] and [`Startup::advance`] say.
     pub fn open(local: Local, rows: &Snapshot, context: Context<'_>) -> Result<(Engine, Step), OpenError> {
+        let mut startup = Startup::begin(local, rows)?;
+        while !startup.advance()? {}
+        startup.finish(context)
+    }
+}
+
+/// The verification of a store in steps of one certified record, so that a page can do something else in between.
+///
+/// Whoever drives it reads the clock; nothing here does. Dropping it leaves no trace.
+pub struct Startup<'a> {
+    rows: &'a Snapshot,
+    local: Local,
+    memory: EvidenceMemory,
+    identity: IdentityBindingRow,
+    posts: OrderedMap<String, Vec<PostIntentRow>>,
+    unloaded: std::vec::IntoIter<ConversationId>,
+    loading: Option<Loading>,
+    conversations: OrderedMap<ConversationId, Conversation>,
+    unresumed: OrderedMap<ConversationId, Resume>,
+    verified: u64,
+    total: u64,
+}
+
+impl<'a> Startup<'a> {
+    /// Judges what can be judged at once: whose store it is, what waits to be sent, and that every row belongs to something.
+    ///
+    /// # Errors
+    /// [`OpenError`] when the key is not the card's, the store is another agent's, a pending envelope was signed under a
+    /// version that is no longer live, or a row belongs to no conversation.
+    pub fn begin(local: Local, rows: &'a Snapshot) -> Result<Self, OpenError> {
         if local.key.public_key() != local.card.public_key() {
             return Err(OpenError::Identity("the key is not the card's"));
         }
-        let mut draft = Draft::new(context);
         let identity = IdentityBindingRow {
             agent_id: local.card.agent_id().to_string(),
             canonical_agent_card: utf8(local.card.encoded().to_canonical_bytes()),
@@ -66,29 +93,91 @@ impl Engine {
             }
             None => {}
         }
-        draft.commit(Transition::BindIdentity(BindIdentity { identity }));
+        admit_outbox(rows, &local.live)?;
+        let ids = held(rows)?;
+        require_every_row_held(rows, &ids)?;
+        Ok(Startup {
+            rows,
+            memory: EvidenceMemory::default(),
+            identity,
+            posts: posts_by_conversation(rows)?,
+            unloaded: ids.into_iter(),
+            loading: None,
+            conversations: OrderedMap::new(),
+            unresumed: OrderedMap::new(),
+            verified: 0,
+            total: rows.count_below(Table::CertifiedRecords, &Key::new::<u64>([])) as u64,
+            local,
+        })
+    }
 
-        let mut memory = EvidenceMemory::default();
+    /// How many certified records are verified, and how many there are.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.verified, self.total)
+    }
+
+    /// Verifies one more certified record, or the rest of one conversation. Says whether everything is verified.
+    ///
+    /// # Errors
+    /// [`OpenError::Corrupt`] for the first row that disagrees with what it holds or does not verify.
+    pub fn advance(&mut self) -> Result<bool, OpenError> {
         let mut trust = Trust {
+            registry: &self.local.registry,
+            history: &self.local.history,
+            memory: &mut self.memory,
+        };
+        let mut loading = match self.loading.take() {
+            Some(loading) => loading,
+            None => {
+                let Some(id) = self.unloaded.next() else {
+                    return match self.posts.values().flatten().next() {
+                        Some(row) => Err(corrupt(row, "the conversation is not held").into()),
+                        None => Ok(true),
+                    };
+                };
+                let posts = self.posts.remove(&id.to_string()).unwrap_or_default();
+                Loading::begin(self.rows, id, posts, &self.local, &mut trust)?
+            }
+        };
+        if loading.step(self.rows, &mut trust)? {
+            self.verified += 1;
+            self.loading = Some(loading);
+        } else {
+            let id = *loading.foundations.membership.conversation_id();
+            let (conversation, resume) = loading.finish(self.rows, &self.local, &mut trust)?;
+            self.conversations.insert(id, conversation);
+            self.unresumed.insert(id, resume);
+        }
+        Ok(false)
+    }
+
+    /// The engine over the verified store.
+    ///
+    /// The step binds the store to the agent and shows every delivery the host has not acknowledged, in order. Nothing is
+    /// sent or read before [`Input::RouterInstance`](super::Input::RouterInstance) says that the Router is reached.
+    ///
+    /// # Errors
+    /// [`OpenError::Corrupt`] for what belongs to no one conversation: envelopes, deliveries, cursors. What `advance` has
+    /// not verified yet is verified here first.
+    pub fn finish(mut self, context: Context<'_>) -> Result<(Engine, Step), OpenError> {
+        while !self.advance()? {}
+        let Startup {
+            rows,
+            local,
+            mut memory,
+            identity,
+            conversations,
+            mut unresumed,
+            ..
+        } = self;
+        let mut draft = Draft::new(context);
+        draft.commit(Transition::BindIdentity(BindIdentity { identity }));
+        let outbox = load_outbox(rows, &local, &conversations, &mut unresumed)?;
+        let trust = Trust {
             registry: &local.registry,
             history: &local.history,
             memory: &mut memory,
         };
-        let ids = held(rows)?;
-        require_every_row_held(rows, &ids)?;
-        let mut conversations = OrderedMap::new();
-        let mut unresumed = OrderedMap::new();
-        let mut posts = posts_by_conversation(rows)?;
-        for id in ids {
-            let own = posts.remove(&id.to_string()).unwrap_or_default();
-            let (conversation, resume) = load_conversation(rows, &id, own, &local, &mut trust)?;
-            conversations.insert(id, conversation);
-            unresumed.insert(id, resume);
-        }
-        if let Some(row) = posts.values().flatten().next() {
-            return Err(corrupt(row, "the conversation is not held").into());
-        }
-        let outbox = load_outbox(rows, &local, &conversations, &mut unresumed)?;
         let watched = load_watched(rows, &trust)?;
         let deliveries = load_deliveries(rows, &mut draft)?;
         let shared = Shared {
@@ -102,14 +191,12 @@ impl Engine {
             memory,
             local,
         };
-        let cursors = load_cursors(rows)?;
-        let waiting = VecDeque::new();
         let engine = Engine {
             shared,
             conversations,
             watched,
-            cursors,
-            waiting,
+            cursors: load_cursors(rows)?,
+            waiting: VecDeque::new(),
             unresumed,
         };
         Ok((engine, draft.step))
@@ -142,26 +229,42 @@ fn require_every_row_held(rows: &Snapshot, ids: &[ConversationId]) -> Result<(),
     Ok(())
 }
 
-/// Verifies everything of one conversation.
-fn load_conversation(
-    rows: &Snapshot,
-    id: &ConversationId,
-    posts: Vec<PostIntentRow>,
-    local: &Local,
-    trust: &mut Trust<'_>,
-) -> Result<(Conversation, Resume), Corruption> {
-    let key = Key::new([&id.to_string()]);
-    let foundations = Foundations::load(rows, id, trust)?;
-    let mut conversation = Conversation::founded(
-        foundations.membership.clone(),
-        foundations.anchors[0].anchor.clone(),
-    );
-    let mut certified = 0;
-    let mut completions = Completions::load(rows, posts, &foundations.membership, local)?;
-    let end = foundations.walk(rows, trust, &mut |_, record| {
-        certified += 1;
+/// One conversation, verified as far as its chain was walked.
+struct Loading {
+    foundations: Foundations,
+    walk: ChainWalk,
+    completions: Completions,
+    conversation: Conversation,
+    certified: usize,
+}
+
+impl Loading {
+    fn begin(
+        rows: &Snapshot,
+        id: ConversationId,
+        posts: Vec<PostIntentRow>,
+        local: &Local,
+        trust: &mut Trust<'_>,
+    ) -> Result<Self, Corruption> {
+        let foundations = Foundations::load(rows, &id, trust)?;
+        let membership = foundations.membership.clone();
+        Ok(Loading {
+            walk: ChainWalk::begin(&foundations, rows)?,
+            completions: Completions::load(rows, posts, &membership, local)?,
+            conversation: Conversation::founded(membership, foundations.anchors[0].anchor.clone()),
+            certified: 0,
+            foundations,
+        })
+    }
+
+    /// Verifies the next certified record and what it finishes. Says whether there was one.
+    fn step(&mut self, rows: &Snapshot, trust: &mut Trust<'_>) -> Result<bool, Corruption> {
+        let Some((_, record)) = self.walk.step(&self.foundations, rows, trust)? else {
+            return Ok(false);
+        };
+        self.certified += 1;
         require_locked(rows, record.record())?;
-        completions.take(&record, &foundations.membership)?;
+        self.completions.take(&record, &self.foundations.membership)?;
         let (record, signatures, votes) = record.into_parts();
         let action_hash = *record.action_hash();
         let fold = Fold {
@@ -169,56 +272,74 @@ fn load_conversation(
             votes,
             ..Fold::new(record)
         };
-        conversation.folds.insert(action_hash, fold);
-        conversation.advance_head(action_hash);
-        Ok(())
-    })?;
-    for later in &foundations.anchors[1..] {
-        conversation.chain.push_anchor(later.anchor.clone());
+        self.conversation.folds.insert(action_hash, fold);
+        self.conversation.advance_head(action_hash);
+        Ok(true)
     }
-    conversation.anchor = foundations.current().clone();
-    conversation.candidates = load_candidates(rows, &key, &conversation, trust)?;
-    let live = load_lock(rows, &key, &conversation, certified, trust)?;
-    let staged_count = rows.count_below(Table::StagedRecords, &key) as u64;
-    let live_staged = u64::from(live.as_ref().is_some_and(|fold| fold.staged));
-    if staged_count != end.records + live_staged {
-        return Err(surplus(
-            Table::StagedRecords,
-            &key,
-            "a staged record is neither certified nor locked",
-        ));
-    }
-    let live_evidence = live
-        .as_ref()
-        .map_or(0, |fold| fold.signatures.len() + fold.votes.len());
-    let reanchor_votes: usize = conversation.candidates.iter().map(|held| held.votes.len()).sum();
-    if rows.count_below(Table::ProtocolEvidence, &key) != end.evidence + live_evidence + reanchor_votes {
-        return Err(surplus(
-            Table::ProtocolEvidence,
-            &key,
-            "a statement is about nothing that is held",
-        ));
-    }
-    if let Some(fold) = live {
-        if conversation.head.is_none() {
-            conversation.begun_by = Some(*fold.record.author());
+
+    /// Verifies what the conversation holds beside its chain.
+    fn finish(
+        self,
+        rows: &Snapshot,
+        local: &Local,
+        trust: &mut Trust<'_>,
+    ) -> Result<(Conversation, Resume), Corruption> {
+        let Loading {
+            foundations,
+            walk,
+            completions,
+            mut conversation,
+            certified,
+        } = self;
+        let end = walk.finish(&foundations)?;
+        let key = Key::new([&foundations.membership.conversation_id().to_string()]);
+        for later in &foundations.anchors[1..] {
+            conversation.chain.push_anchor(later.anchor.clone());
         }
-        let action_hash = *fold.record.action_hash();
-        conversation.locked = Some(action_hash);
-        conversation.folds.insert(action_hash, fold);
+        conversation.anchor = foundations.current().clone();
+        conversation.candidates = load_candidates(rows, &key, &conversation, trust)?;
+        let live = load_lock(rows, &key, &conversation, certified, trust)?;
+        let staged_count = rows.count_below(Table::StagedRecords, &key) as u64;
+        let live_staged = u64::from(live.as_ref().is_some_and(|fold| fold.staged));
+        if staged_count != end.records + live_staged {
+            return Err(surplus(
+                Table::StagedRecords,
+                &key,
+                "a staged record is neither certified nor locked",
+            ));
+        }
+        let live_evidence = live
+            .as_ref()
+            .map_or(0, |fold| fold.signatures.len() + fold.votes.len());
+        let reanchor_votes: usize = conversation.candidates.iter().map(|held| held.votes.len()).sum();
+        if rows.count_below(Table::ProtocolEvidence, &key) != end.evidence + live_evidence + reanchor_votes {
+            return Err(surplus(
+                Table::ProtocolEvidence,
+                &key,
+                "a statement is about nothing that is held",
+            ));
+        }
+        if let Some(fold) = live {
+            if conversation.head.is_none() {
+                conversation.begun_by = Some(*fold.record.author());
+            }
+            let action_hash = *fold.record.action_hash();
+            conversation.locked = Some(action_hash);
+            conversation.folds.insert(action_hash, fold);
+        }
+        conversation.intents = completions.unfinished()?;
+        let local_id = local.card.agent_id();
+        let is_own = |post: &(AgentId, PostId)| post.0 == local_id;
+        conversation.is_asked_for = !conversation.intents.is_empty() || conversation.posts.keys().any(is_own);
+        let owed = load_obligations(rows, &key, &conversation)?;
+        Ok((
+            conversation,
+            Resume {
+                owed,
+                pending: OrderedSet::new(),
+            },
+        ))
     }
-    conversation.intents = completions.unfinished()?;
-    let local_id = local.card.agent_id();
-    let is_own = |post: &(AgentId, PostId)| post.0 == local_id;
-    conversation.is_asked_for = !conversation.intents.is_empty() || conversation.posts.keys().any(is_own);
-    let owed = load_obligations(rows, &key, &conversation)?;
-    Ok((
-        conversation,
-        Resume {
-            owed,
-            pending: OrderedSet::new(),
-        },
-    ))
 }
 
 /// Verifies the re-anchor candidates: each leaves the current anchor, at a record of the chain, for an instance of its own.

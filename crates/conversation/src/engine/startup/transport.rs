@@ -1,6 +1,6 @@
 //! What is on its way, watched, delivered and read.
 
-use conclave_harness::{AgentCard, AgentId, EncodedSignedMessage, MessageId, sealed_body};
+use conclave_harness::{AgentCard, AgentId, EncodedSignedMessage, MessageId, WireVersions, sealed_body};
 
 use crate::engine::Local;
 use crate::engine::conversation::{Conversation, Cursor};
@@ -12,17 +12,48 @@ use crate::engine::invitation::Watched;
 use crate::engine::outbox::{Envelope, Outbox};
 use crate::engine::run::Resume;
 use crate::engine::shared::{DeliveryEntry, Numbers};
-use crate::engine::stored::{Trust, column, corrupt, load_membership, require};
+use crate::engine::stored::{Trust, column, corrupt, load_membership, require, surplus};
 use crate::membership::Membership;
 use crate::ordered::OrderedMap;
 use crate::store::rows::{
     Disposition, OutboundRow, PendingDeliveryRow, Sequence, SequenceRow, TransportCursorRow,
     WatchedConversationRow,
 };
-use crate::store::{Row, Snapshot, Table};
+use crate::store::{Key, Row, Snapshot, Table};
 use crate::values::{ConversationId, DeliveryToken};
 
-/// Verifies the envelopes on their way, and notes what they carry.
+/// Admits a store by what waits to be sent: a pending envelope keeps the bytes it was signed with, so its version must still
+/// be live. The first thing asked of a store that is opened, before a migration too.
+///
+/// # Errors
+/// [`OpenError::OutboxTooOld`], or [`OpenError::Corrupt`] for a row whose version is not its envelope's.
+pub fn admit_outbox(rows: &Snapshot, live: &WireVersions) -> Result<(), OpenError> {
+    for row in rows.rows::<OutboundRow>()? {
+        if row.disposition != Disposition::Pending {
+            continue;
+        }
+        let message = pending_envelope(&row)?;
+        require(
+            &row,
+            row.wire_version == message.version().to_string(),
+            "the version is not the envelope's",
+        )?;
+        if !live.contains(message.version()) {
+            return Err(OpenError::OutboxTooOld {
+                outbound_id: row.outbound_id,
+                version: row.wire_version,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn pending_envelope(row: &OutboundRow) -> Result<EncodedSignedMessage, Corruption> {
+    EncodedSignedMessage::from_canonical_bytes(row.canonical_signed_message.as_bytes())
+        .map_err(|error| corrupt(row, error))
+}
+
+/// Verifies the envelopes on their way, and notes what they carry. They were admitted.
 pub(super) fn load_outbox(
     rows: &Snapshot,
     local: &Local,
@@ -38,19 +69,7 @@ pub(super) fn load_outbox(
         if row.disposition != Disposition::Pending {
             continue;
         }
-        let message = EncodedSignedMessage::from_canonical_bytes(row.canonical_signed_message.as_bytes())
-            .map_err(|error| corrupt(&row, error))?;
-        require(
-            &row,
-            row.wire_version == message.version().to_string(),
-            "the version is not the envelope's",
-        )?;
-        if !local.live.contains(message.version()) {
-            return Err(OpenError::OutboxTooOld {
-                outbound_id: row.outbound_id,
-                version: row.wire_version,
-            });
-        }
+        let message = pending_envelope(&row)?;
         let outbound_id: MessageId = column(&row, &row.outbound_id)?;
         require(
             &row,
@@ -186,15 +205,25 @@ pub(super) fn load_cursors(rows: &Snapshot) -> Result<OrderedMap<Feed, Cursor>, 
     Ok(cursors)
 }
 
+/// The next number of each sequence. Posts and deliveries are never removed, so as many must be there as were numbered: a
+/// store that lost some has forgotten what it signed.
 pub(super) fn load_numbers(rows: &Snapshot) -> Result<Numbers, Corruption> {
     let next = |sequence: Sequence| -> Result<u64, Corruption> {
         Ok(rows
             .row::<SequenceRow>(&sequence.key())?
             .map_or(0, |row| row.next))
     };
+    let complete = |sequence: Sequence, table: Table| -> Result<u64, Corruption> {
+        let next = next(sequence)?;
+        if rows.count_below(table, &Key::new::<u64>([])) as u64 != next {
+            let problem = "it counts more or fewer rows than are there";
+            return Err(surplus(Table::Sequences, &sequence.key(), problem));
+        }
+        Ok(next)
+    };
     Ok(Numbers {
-        intent: next(Sequence::Intent)?,
-        delivery: next(Sequence::Delivery)?,
+        intent: complete(Sequence::Intent, Table::PostIntents)?,
+        delivery: complete(Sequence::Delivery, Table::PendingDeliveries)?,
         outbound: next(Sequence::Outbound)?,
         obligation: next(Sequence::Obligation)?,
         watch: next(Sequence::Watch)?,

@@ -4,15 +4,15 @@ use conclave_conversation::store::Outcome;
 use conclave_conversation::store::rows::*;
 use conclave_conversation::store::transition::*;
 
+use crate::Store;
 use crate::rows::*;
 
 // CONV-D04
-#[test]
-fn a_predecessor_is_locked_by_one_action() {
-    let store = store();
-    applied(&store, locking(HEAD, "a"));
-    assert_eq!(apply(&store, locking(HEAD, "a")), Ok(Outcome::Existing));
-    assert!(conflict(apply(&store, locking(HEAD, "b"))));
+pub(crate) async fn a_predecessor_is_locked_by_one_action<S: Store>() {
+    let store = store::<S>().await;
+    applied(&store, locking(HEAD, "a")).await;
+    assert_eq!(apply(&store, locking(HEAD, "a")).await, Ok(Outcome::Existing));
+    assert!(conflict(apply(&store, locking(HEAD, "b")).await));
 }
 
 fn supersede(certificate: Vec<EvidenceRow>) -> SupersedeLock {
@@ -25,10 +25,9 @@ fn supersede(certificate: Vec<EvidenceRow>) -> SupersedeLock {
 }
 
 // CONV-D20
-#[test]
-fn a_superseded_lock_goes_with_its_signatures_and_brings_the_whole_certificate() {
-    let store = store();
-    applied(&store, locking(HEAD, "a"));
+pub(crate) async fn a_superseded_lock_goes_with_its_signatures_and_brings_the_whole_certificate<S: Store>() {
+    let store = store::<S>().await;
+    applied(&store, locking(HEAD, "a")).await;
     let previous_record_hash = HEAD.map(str::to_owned);
     for signer in [LOCAL, OTHER] {
         let evidence = evidence(EvidenceKind::Action, "a", signer);
@@ -39,23 +38,24 @@ fn a_superseded_lock_goes_with_its_signatures_and_brings_the_whole_certificate()
                 evidence,
                 previous_record_hash,
             }),
-        );
+        )
+        .await;
     }
     let certificate: Vec<_> = ["agt_x", "agt_y", OTHER]
         .map(|signer| evidence(EvidenceKind::Action, "b", signer))
         .to_vec();
     let mut mixed = certificate.clone();
     mixed[1] = evidence(EvidenceKind::Action, "a", "agt_y");
-    assert!(invalid(apply(&store, T(supersede(mixed)))));
+    assert!(invalid(apply(&store, T(supersede(mixed))).await));
     let mut votes = certificate.clone();
     votes[1].evidence_kind = EvidenceKind::Durability;
-    assert!(invalid(apply(&store, T(supersede(votes)))));
-    assert!(invalid(apply(&store, T(supersede(Vec::new())))));
-    assert_eq!(rows::<ProposalLockRow>(&store)[1], lock(HEAD, "a"));
+    assert!(invalid(apply(&store, T(supersede(votes))).await));
+    assert!(invalid(apply(&store, T(supersede(Vec::new()))).await));
+    assert_eq!(rows::<ProposalLockRow>(&store).await[1], lock(HEAD, "a"));
 
-    applied(&store, T(supersede(certificate.clone())));
-    assert_eq!(rows::<ProposalLockRow>(&store)[1], lock(HEAD, "b"));
-    let left: Vec<EvidenceRow> = rows(&store);
+    applied(&store, T(supersede(certificate.clone()))).await;
+    assert_eq!(rows::<ProposalLockRow>(&store).await[1], lock(HEAD, "b"));
+    let left: Vec<EvidenceRow> = rows(&store).await;
     assert!(left.iter().all(|row| row.subject_id != "a"));
     assert_eq!(left.iter().filter(|row| row.subject_id == "b").count(), 3);
     // Whatever happens next, the own signature on the second action has no place: it was not in the certificate, and the
@@ -64,30 +64,31 @@ fn a_superseded_lock_goes_with_its_signatures_and_brings_the_whole_certificate()
         left.iter()
             .all(|row| row.subject_id != "b" || row.evidence_key != LOCAL)
     );
-    assert_eq!(apply(&store, T(supersede(certificate))), Ok(Outcome::Existing));
+    assert_eq!(
+        apply(&store, T(supersede(certificate))).await,
+        Ok(Outcome::Existing)
+    );
 }
 
 // CONV-D19, CONV-D22
-#[test]
-fn neither_a_staged_action_nor_a_genesis_loses_its_lock() {
-    let store = store();
-    applied(&store, locking(HEAD, "a"));
+pub(crate) async fn neither_a_staged_action_nor_a_genesis_loses_its_lock<S: Store>() {
+    let store = store::<S>().await;
+    applied(&store, locking(HEAD, "a")).await;
     let staged = record(HEAD, "a", OTHER, "post 1");
-    applied(&store, staging(&staged, 1));
+    applied(&store, staging(&staged, 1)).await;
     let certificate = vec![evidence(EvidenceKind::Action, "b", OTHER)];
-    assert!(conflict(apply(&store, T(supersede(certificate)))));
+    assert!(conflict(apply(&store, T(supersede(certificate))).await));
     let genesis = SupersedeLock {
         superseded_action_hash: "genesis".to_owned(),
         superseded_record_hash: "record of genesis".to_owned(),
         lock: lock(None, "c"),
         certificate: vec![evidence(EvidenceKind::Action, "c", OTHER)],
     };
-    assert!(invalid(apply(&store, T(genesis))));
+    assert!(invalid(apply(&store, T(genesis)).await));
 }
 
-#[test]
-fn evidence_needs_its_subject_and_keeps_its_first_bytes() {
-    let store = store();
+pub(crate) async fn evidence_needs_its_subject_and_keeps_its_first_bytes<S: Store>() {
+    let store = store::<S>().await;
     let previous_record_hash = HEAD.map(str::to_owned);
     let merge = |evidence| {
         T(MergeEvidence {
@@ -97,20 +98,26 @@ fn evidence_needs_its_subject_and_keeps_its_first_bytes() {
     };
     let signature = evidence(EvidenceKind::Action, "a", LOCAL);
     assert!(
-        invalid(apply(&store, merge(signature.clone()))),
+        invalid(apply(&store, merge(signature.clone())).await),
         "no lock on the action"
     );
-    applied(&store, locking(HEAD, "a"));
-    applied(&store, merge(signature.clone()));
-    assert_eq!(apply(&store, merge(signature.clone())), Ok(Outcome::Existing));
+    applied(&store, locking(HEAD, "a")).await;
+    applied(&store, merge(signature.clone())).await;
+    assert_eq!(
+        apply(&store, merge(signature.clone())).await,
+        Ok(Outcome::Existing)
+    );
     let other_bytes = EvidenceRow {
         canonical_evidence: "signed otherwise".to_owned(),
         ..signature
     };
-    assert!(conflict(apply(&store, merge(other_bytes))));
+    assert!(conflict(apply(&store, merge(other_bytes)).await));
     let vote = evidence(EvidenceKind::Durability, "record of a", LOCAL);
-    assert!(invalid(apply(&store, merge(vote.clone()))), "no staged record");
+    assert!(
+        invalid(apply(&store, merge(vote.clone())).await),
+        "no staged record"
+    );
     let staged = record(HEAD, "a", OTHER, "post 1");
-    applied(&store, staging(&staged, 1));
-    applied(&store, merge(vote));
+    applied(&store, staging(&staged, 1)).await;
+    applied(&store, merge(vote)).await;
 }

@@ -1,48 +1,9 @@
-//! Batches, rows that this crate did not write, and the stored form of every row.
+//! The stored form of every row.
 
+use conclave_conversation::store::Row;
 use conclave_conversation::store::rows::*;
-use conclave_conversation::store::transition::*;
-use conclave_conversation::store::{CommitError, Key, MemoryStore, Outcome, Refusal, Row, Table, Transition};
 
 use crate::rows::*;
-
-#[test]
-fn a_batch_is_committed_whole_or_not_at_all_and_each_transition_sees_those_before_it() {
-    let store = store();
-    let a = record(HEAD, "a", OTHER, "post 1");
-    let batch: Vec<Transition> = vec![
-        locking(HEAD, "a").into(),
-        staging(&a, 1).into(),
-        T(AttachObligation {
-            record_hash: a.record_hash.clone(),
-            outbound: outbound(0),
-        })
-        .into(),
-        enqueuing(1).into(),
-    ];
-    let before = store.snapshot();
-    let mut spoilt = batch.clone();
-    spoilt.push(locking(HEAD, "b").into());
-    assert!(matches!(
-        store.apply(&spoilt),
-        Err(CommitError::Refused { index: 4, .. })
-    ));
-    assert_eq!(store.snapshot(), before);
-    assert_eq!(store.apply(&batch).unwrap(), [Outcome::Applied; 4]);
-    assert_eq!(store.apply(&batch).unwrap(), [Outcome::Existing; 4]);
-}
-
-#[test]
-fn a_row_that_this_crate_did_not_write_is_corruption_and_not_a_refusal() {
-    let mut rows = store().snapshot();
-    let key = Key::new([CONVERSATION]);
-    rows.insert(Table::ConversationState, key, b"{\"head\":1}".to_vec());
-    let store = MemoryStore::from_snapshot(rows);
-    assert!(matches!(
-        apply(&store, locking(HEAD, "a")),
-        Err(Refusal::Corrupt(_))
-    ));
-}
 
 // A stored form may change only together with the schema version and a migration.
 #[test]

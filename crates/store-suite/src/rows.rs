@@ -2,31 +2,36 @@
 
 use conclave_conversation::store::rows::*;
 use conclave_conversation::store::transition::*;
-use conclave_conversation::store::{CommitError, MemoryStore, Outcome, Refusal, Row, Transition};
+use conclave_conversation::store::{CommitError, Outcome, Refusal, Row, Transition};
+
+use crate::Store;
 
 pub(crate) const LOCAL: &str = "agt_local";
 pub(crate) const OTHER: &str = "agt_other";
 pub(crate) const CONVERSATION: &str = "cnv_1";
 
-pub(crate) fn apply(store: &MemoryStore, transition: impl Into<Transition>) -> Result<Outcome, Refusal> {
-    let before = store.snapshot();
-    match store.apply(&[transition.into()]) {
+pub(crate) async fn apply<S: Store>(
+    store: &S,
+    transition: impl Into<Transition>,
+) -> Result<Outcome, Refusal> {
+    let before = store.snapshot().await;
+    match store.commit(vec![transition.into()]).await {
         Ok(outcomes) => {
             if outcomes[0] == Outcome::Existing {
-                assert_eq!(store.snapshot(), before, "what exists is not written again");
+                assert_eq!(store.snapshot().await, before, "what exists is not written again");
             }
             Ok(outcomes[0])
         }
         Err(CommitError::Refused { index: 0, refusal }) => {
-            assert_eq!(store.snapshot(), before, "what is refused changes nothing");
+            assert_eq!(store.snapshot().await, before, "what is refused changes nothing");
             Err(refusal)
         }
         Err(error) => panic!("{error}"),
     }
 }
 
-pub(crate) fn applied(store: &MemoryStore, transition: impl Into<Transition>) {
-    assert_eq!(apply(store, transition), Ok(Outcome::Applied));
+pub(crate) async fn applied<S: Store>(store: &S, transition: impl Into<Transition>) {
+    assert_eq!(apply(store, transition).await, Ok(Outcome::Applied));
 }
 
 pub(crate) fn conflict(result: Result<Outcome, Refusal>) -> bool {
@@ -255,18 +260,19 @@ pub(crate) fn enqueuing(number: u64) -> T<Enqueue> {
 }
 
 /// A store with a conversation, its certified GENESIS by the other agent, and the local identity.
-pub(crate) fn store() -> MemoryStore {
-    let store = MemoryStore::new();
-    applied(&store, T(identity(LOCAL)));
+pub(crate) async fn store<S: Store>() -> S {
+    let store = S::fresh().await;
+    applied(&store, T(identity(LOCAL))).await;
     applied(
         &store,
         T(LockGenesis {
             foundation: foundation("members"),
             lock: lock(None, "genesis"),
         }),
-    );
+    )
+    .await;
     let genesis = record(None, "genesis", OTHER, "post 0");
-    applied(&store, staging(&genesis, 0));
+    applied(&store, staging(&genesis, 0)).await;
     applied(
         &store,
         T(PromoteRecord {
@@ -275,12 +281,13 @@ pub(crate) fn store() -> MemoryStore {
             completion: Completion::Delivery(delivery(&genesis, 0, "hello")),
             record: genesis,
         }),
-    );
+    )
+    .await;
     store
 }
 
 pub(crate) const HEAD: Option<&str> = Some("record of genesis");
 
-pub(crate) fn rows<R: Row>(store: &MemoryStore) -> Vec<R> {
-    store.snapshot().rows().unwrap()
+pub(crate) async fn rows<R: Row>(store: &impl Store) -> Vec<R> {
+    store.snapshot().await.rows().unwrap()
 }
