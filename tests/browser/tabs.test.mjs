@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { launch, watch } from "../support/browser.mjs";
+import { launch } from "../support/browser.mjs";
 import { Deployment } from "../support/deployment.mjs";
+import { tabsOf } from "../support/tabs.mjs";
 import { until } from "../support/until.mjs";
 
 describe("many tabs", () => {
@@ -19,100 +20,7 @@ describe("many tabs", () => {
     await deployment?.stop();
   });
 
-  /** A page of `context`, at an address that runs no script of its own. */
-  const tab = async (context) => {
-    const page = await context.newPage();
-    page.said = watch(page, "tab");
-    await page.goto(`${deployment.url}/favicon.svg`);
-    return page;
-  };
-
-  /** Opens the agent in a page and keeps it in `window.endpoint`; the code of the failure, if any. */
-  const open = (page, name, options = {}) =>
-    page.evaluate(async ([agent, more]) => {
-      const { Endpoint, ConclaveError } = await import("/client/index.js");
-      try {
-        window.endpoint = await Endpoint.open({ url: location.origin, name: agent, ...more });
-        return undefined;
-      } catch (error) {
-        return error instanceof ConclaveError ? `${error.name} ${error.code}` : String(error);
-      }
-    }, [name, options]);
-
-  /** So many tabs with this agent open, the owner first. */
-  const tabs = async (count, name, options) => {
-    const context = await browser.newContext();
-    const pages = [];
-    for (let at = 0; at < count; at += 1) {
-      pages.push(await tab(context));
-      assert.equal(await open(pages[at], name, options), undefined);
-    }
-    return pages;
-  };
-
-  /** An agent in a browser of its own that acknowledges what it gets. */
-  const peer = async (name) => {
-    const [page] = await tabs(1, name);
-    await page.evaluate(() => {
-      void (async () => {
-        for await (const delivery of window.endpoint.messages()) await delivery.acknowledge();
-      })();
-    });
-    return page;
-  };
-
-  /** Keeps every text the page is given in `window.texts`, and acknowledges what `acknowledges` says. */
-  const listen = (page, every = 1) =>
-    page.evaluate((step) => {
-      window.texts = [];
-      void (async () => {
-        for await (const { message, acknowledge } of window.endpoint.messages()) {
-          window.texts.push(message.content[0].text);
-          if (window.texts.length % step === 0) await acknowledge();
-        }
-      })().catch((error) => window.texts.push(String(error)));
-    }, every);
-
-  const texts = (page) => page.evaluate(() => window.texts);
-
-  /** Resolves when the page has been given exactly these texts. */
-  const holds = async (page, expected) => {
-    let last;
-    await until(`the tab to hold ${expected.length} texts`, async () => {
-      last = await texts(page);
-      return last.length >= expected.length;
-    }).catch((error) => {
-      throw new Error(`${error.message}: ${JSON.stringify(last)} ${page.said.join("\n")}`);
-    });
-    assert.deepEqual(await texts(page), expected);
-  };
-
-  const send = (page, to, ...bodies) =>
-    page.evaluate(async ([address, all]) => {
-      for (const text of all) await window.endpoint.send(address, text);
-    }, [to, bodies]);
-
-  /** The texts of the posts at an address, as the page reads them. */
-  const history = (page, address) =>
-    page.evaluate(async (at) => (await window.endpoint.history(at)).entries.map((entry) => entry.content[0].text), address);
-
-  /** Begins sends that nobody waits for here; `outcomes` has what became of them. */
-  const beginSends = (page, to, bodies) =>
-    page.evaluate(([address, all]) => {
-      window.outcomes = Promise.all(
-        all.map((text) => window.endpoint.send(address, text).then(({ postId }) => postId, (error) => `${error.name} ${error.code}`)),
-      );
-    }, [to, bodies]);
-
-  const outcomes = (page) => page.evaluate(() => window.outcomes);
-
-  /** Ends a page as a crash of its process does. */
-  const crash = async (page) => {
-    const session = await page.context().newCDPSession(page);
-    const crashed = page.waitForEvent("crash");
-    session.send("Page.crash").catch(() => undefined);
-    await crashed;
-  };
+  const { tab, open, tabs, peer, listen, holds, send, history, beginSends, outcomes, crash } = tabsOf(() => ({ deployment, browser }));
 
   // CONV-G18
   test("a second tab works through the first: it sends, reads, listens and fails as the owner does", async () => {
@@ -161,6 +69,27 @@ describe("many tabs", () => {
     assert.equal(await attempt(third), "one");
     await crash(third);
     assert.equal(await attempt(owner), "one");
+  });
+
+  test("a tab tells whether it owns the store, and what it shows of the endpoint is what the owner shows", async () => {
+    await peer("shown");
+    const [owner, other] = await tabs(2, "showing");
+    const roles = (page) => page.evaluate(() => window.endpoint.state.role);
+    assert.deepEqual([await roles(owner), await roles(other)], ["owner", "attached"]);
+    await other.evaluate(() => {
+      window.told = [];
+      void (async () => {
+        for await (const event of window.endpoint.events()) window.told.push(event.kind === "post" ? event.stage : event.role ?? event.state);
+      })();
+    });
+    await send(owner, "agent:shown", "seen by both");
+    await until("the other tab to be told of the post", () => other.evaluate(() => window.told.includes("certified")));
+    await owner.close();
+    await until("the other tab to be the owner", async () => (await roles(other)) === "owner");
+    assert.deepEqual(
+      (await other.evaluate(() => window.told)).filter((word) => ["owner", "attached", "waiting"].includes(word)),
+      ["attached", "waiting", "owner"],
+    );
   });
 
   for (const [how, end] of [["is closed", (page) => page.close()], ["crashes", crash], ["closes its endpoint", (page) => page.evaluate(() => window.endpoint.close())]]) {
@@ -248,83 +177,5 @@ describe("many tabs", () => {
       new BroadcastChannel(store).postMessage({ protocol: 2, kind: "owner", epoch: "newer", state: "open" });
     }, `conclave/conclave ${deployment.url} unmixed`);
     assert.equal(await attached.evaluate(async () => (await window.endpoint.closed).code), "incompatible-owner");
-  });
-
-  for (const worker of ["dedicated", "shared"]) {
-    test(`a ${worker} worker runs the endpoint, and the page's own thread never loads the module`, async () => {
-      await peer(`peer-of-${worker}`);
-      const [first, second] = await tabs(2, `in-${worker}`, { worker });
-      await send(first, `agent:peer-of-${worker}`, "through the worker");
-      await send(second, `agent:peer-of-${worker}`, "and again");
-      const both = ["through the worker", "and again"];
-      assert.deepEqual(await history(second, `agent:peer-of-${worker}`), both);
-      const modules = (page) => page.evaluate(() => performance.getEntriesByType("resource").filter(({ name }) => name.endsWith(".wasm")).length);
-      assert.deepEqual([await modules(first), await modules(second)], [0, 0]);
-      await first.close();
-      await send(second, `agent:peer-of-${worker}`, "through the next one");
-      await second.evaluate(() => window.endpoint.close());
-      assert.equal(await second.evaluate(async () => (await navigator.locks.query()).held.length), 0, "nothing is held any more");
-    });
-  }
-
-  test("a page whose own worker is terminated goes on by itself; a failure in a worker is the page's", async () => {
-    await peer("peer-of-own");
-    const context = await browser.newContext();
-    const page = await tab(context);
-    await page.evaluate(async () => {
-      const { Endpoint } = await import("/client/index.js");
-      window.worker = new Worker("/client/worker.js", { type: "module" });
-      window.asked = 0;
-      const credential = () => `token ${(window.asked += 1)}`;
-      window.endpoint = await Endpoint.open({ url: location.origin, name: "in-own", worker: window.worker, credential });
-    });
-    assert.equal(await page.evaluate(() => window.asked), 1, "the worker asks its page for the credential");
-    await beginSends(page, "agent:peer-of-own", ["one", "two", "three"]);
-    await page.evaluate(() => window.worker.terminate());
-    assert.equal(new Set(await outcomes(page)).size, 3);
-    assert.deepEqual((await history(page, "agent:peer-of-own")).sort(), ["one", "three", "two"]);
-    const other = await tab(context);
-    assert.equal(await open(other, "peer-of-own", { worker: "dedicated" }), "OpenError name-taken");
-    assert.equal(await open(other, "unnamed", { worker: "dedicated", share: false }), "OpenError invalid-options");
-  });
-
-  test("in an iframe of another origin it works where storage is granted, and is a typed error where not", async () => {
-    await peer("host-of-frames");
-    const elsewhere = deployment.url.replace("127.0.0.1", "localhost");
-    /** A frame of another origin than its page in a browser. */
-    const framed = async (where, sandbox) => {
-      const context = await where.newContext();
-      // The demo's own pages frame nobody.
-      await context.route("**/frame.html", (route) => route.fulfill({ contentType: "text/html", body: "<!doctype html>" }));
-      // A page without an origin loads scripts only from who allows it.
-      await context.route("**/client/**", async (route) => {
-        const response = await route.fetch();
-        await route.fulfill({ response, headers: { ...response.headers(), "access-control-allow-origin": "*" } });
-      });
-      const page = await context.newPage();
-      await page.goto(`${deployment.url}/frame.html`);
-      await page.evaluate(([src, rules]) => {
-        const element = document.createElement("iframe");
-        if (rules !== undefined) element.setAttribute("sandbox", rules);
-        element.src = src;
-        document.body.append(element);
-        return new Promise((resolve) => element.addEventListener("load", resolve, { once: true }));
-      }, [`${elsewhere}/frame.html`, sandbox]);
-      return page.frames().at(-1);
-    };
-    const leave = (frame) => frame.page().context().unrouteAll({ behavior: "ignoreErrors" });
-    const denied = await framed(browser);
-    assert.equal(await open(denied, "third-party"), "StoreError locks-unavailable");
-    const lenient = await launch("--disable-features=TrackingProtection3pcd");
-    try {
-      const granted = await framed(lenient);
-      assert.equal(await open(granted, "framed"), undefined);
-      await send(granted, "agent:host-of-frames", "from a frame");
-      const refused = await framed(lenient, "allow-scripts");
-      assert.equal(await open(refused, "sandboxed", { url: elsewhere }), "StoreError locks-unavailable");
-      await Promise.all([denied, granted, refused].map(leave));
-    } finally {
-      await lenient.close();
-    }
   });
 });

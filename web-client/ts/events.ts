@@ -11,7 +11,8 @@ export type EndpointEvent =
   | RecoveryEvent
   | PostEvent
   | StallEvent
-  | StorageUseEvent;
+  | StorageUseEvent
+  | RoleEvent;
 
 /** Whether the deployment is reached. */
 export interface ConnectionEvent {
@@ -140,9 +141,20 @@ export interface StorageUseEvent {
   readonly pressure: "none" | "high" | "full";
 }
 
+/** How this tab takes part in the endpoint of its store. */
+export interface RoleEvent {
+  readonly kind: "role";
+  /**
+   * `owner`: the endpoint runs here. `attached`: it runs in another tab or worker, which carries out what is asked here.
+   * `waiting`: its owner is gone or puts itself aside, and the next one is on its way; what is asked waits.
+   */
+  readonly role: "owner" | "attached" | "waiting";
+}
+
 /** Everything an endpoint would tell a reader of its events that begins now, in one piece. */
 export interface EndpointState {
   readonly connection: ConnectionEvent;
+  readonly role: RoleEvent["role"];
   /** `undefined` until the browser has answered. */
   readonly storage: StorageUseEvent | undefined;
   /** The conversations that carry no posts now. */

@@ -58,6 +58,7 @@ export type {
   PostStage,
   RecoveryEvent,
   RecoveryWait,
+  RoleEvent,
   StallEvent,
   StallWait,
   StorageUseEvent,

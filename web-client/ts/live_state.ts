@@ -32,7 +32,10 @@ export class LiveState {
     if (event.kind === "begin") {
       // The endpoint of another tab has gone; the next one says itself what is under way.
       const ended = this.#of("recovery", "stall");
+      const role = this.#of("role");
       this.#latest.clear();
+      // That is this tab's own affair.
+      for (const event of role) this.#latest.set(subject(event), event);
       return ended.map(({ kind, address }) => ({ kind, address, waits: null }));
     }
     if (isAtRest(event)) this.#latest.delete(subject(event));
@@ -49,6 +52,7 @@ export class LiveState {
   state(): EndpointState {
     return {
       connection: this.#of("connection")[0] ?? CONNECTING,
+      role: this.#of("role")[0]?.role ?? "waiting",
       storage: this.#of("storage")[0],
       conversations: this.#of("conversation"),
       recoveries: this.#of("recovery"),

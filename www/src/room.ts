@@ -41,7 +41,6 @@ export class Room {
     await this.#reload();
     const address = conversationOfWindow() as Address | undefined;
     if (address !== undefined) this.#show(address);
-    void this.#takeMessages();
     for await (const event of this.#endpoint.events()) this.#take(event);
   }
 
@@ -51,6 +50,10 @@ export class Room {
         this.status.dataset["state"] = event.state;
         setText(this.status, event.state);
         this.status.title = event.detail ?? "";
+        break;
+      case "role":
+        // The window that was given the messages may be the one that is gone.
+        if (event.role !== "waiting") void this.#takeMessages();
         break;
       case "conversation":
         void this.#reload();

@@ -7,6 +7,7 @@
  */
 import { abortable } from "../abort.js";
 import { type ConclaveError, fromCore, ListenError, OpenError, StoreError } from "../errors.js";
+import type { RoleEvent } from "../events.js";
 import type { Running, Seat, Subscription } from "../seat.js";
 import { Desk } from "./desk.js";
 import type { Hosted } from "./host.js";
@@ -83,6 +84,7 @@ export class TabSeat implements Seat {
   readonly #attached = new Map<string, () => void>();
   /** The listeners, each with how to end its watch at the line. */
   readonly #watches = new Map<(events: string) => void, () => void>();
+  #role: RoleEvent["role"] = "waiting";
   #subscription: TabSubscription | undefined;
   /** Looks for the owner. */
   #greet: () => void = () => undefined;
@@ -148,6 +150,7 @@ export class TabSeat implements Seat {
   }
 
   watch(listener: (events: string) => void): () => void {
+    listener(roleEvent(this.#role));
     this.#watches.set(listener, this.#line?.watch(listener) ?? nothing);
     return () => {
       this.#watches.get(listener)?.();
@@ -285,6 +288,7 @@ export class TabSeat implements Seat {
     this.#lose();
     this.#line = line;
     this.#pledge.resolve(line);
+    this.#takeRole(this.#epoch === undefined ? "attached" : "owner");
     for (const listener of this.#watches.keys()) this.#watches.set(listener, line.watch(listener));
   }
 
@@ -294,6 +298,12 @@ export class TabSeat implements Seat {
     this.#line = undefined;
     this.#pledge = new Pledge();
     line.lose();
+    this.#takeRole("waiting");
+  }
+
+  #takeRole(role: RoleEvent["role"]): void {
+    this.#role = role;
+    for (const listener of this.#watches.keys()) listener(roleEvent(role));
   }
 
   /** What is said on the store's channel. */
@@ -374,6 +384,10 @@ const PRESENCE_EVENTS = ["pagehide", "freeze", "pageshow", "resume"] as const;
 const lineOf = (store: string, tab: string): string => `conclave-tab/${store}/${tab}`;
 
 function nothing(): void {}
+
+function roleEvent(role: RoleEvent["role"]): string {
+  return JSON.stringify([{ kind: "role", role }]);
+}
 
 function aborted(signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => {
