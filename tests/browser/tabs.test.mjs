@@ -1,7 +1,7 @@
 // Many tabs of one agent: one owns the store, the others are served by it, and whoever is next goes on when it is gone.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { launch } from "../support/browser.mjs";
 import { Deployment } from "../support/deployment.mjs";
 import { tabsOf } from "../support/tabs.mjs";
@@ -20,7 +20,8 @@ describe("many tabs", () => {
     await deployment?.stop();
   });
 
-  const { tab, open, tabs, peer, listen, holds, send, history, beginSends, outcomes, crash } = tabsOf(() => ({ deployment, browser }));
+  const { end, tab, open, tabs, peer, listen, holds, send, history, beginSends, outcomes, crash } = tabsOf(() => ({ deployment, browser }));
+  afterEach(() => end());
 
   // CONV-G18
   test("a second tab works through the first: it sends, reads, listens and fails as the owner does", async () => {
@@ -158,6 +159,31 @@ describe("many tabs", () => {
     const [selfish] = await tabs(1, "selfish", { share: false });
     const guest = await tab(selfish.context());
     assert.equal(await open(guest, "selfish"), "StoreError store-locked");
+  });
+
+  test("a tab that is closed answers as a closed endpoint does, owner or not, and ends what was going on there", async () => {
+    const [owner, other] = await tabs(2, "leaver");
+    const left = (page) => page.evaluate(async () => {
+      const caught = (attempt) => attempt.then(() => "none", (error) => `${error.name} ${error.code}`);
+      const reading = window.endpoint.messages();
+      const next = reading.next();
+      const closing = window.endpoint.close();
+      const during = caught(window.endpoint.send("agent:nobody-here", "hi"));
+      await closing;
+      return [
+        (await next).done,
+        ["SendError closed", "SendError delivery-pending", "SendError unknown-agent"].includes(await during),
+        await caught(window.endpoint.send("agent:nobody-here", "hi")),
+        await caught(window.endpoint.conversations()),
+        (await window.endpoint.messages().next()).done,
+        await window.endpoint.closed,
+      ];
+    });
+    const expected = [true, true, "SendError closed", "HistoryError persistence-failed", true, undefined];
+    assert.deepEqual(await left(other), expected);
+    assert.deepEqual(await left(owner), expected);
+    assert.equal(await owner.evaluate(async () => (await navigator.locks.query()).held.length), 0, "nothing is held any more");
+    assert.equal(await open(other, "leaver"), undefined, "the store is free");
   });
 
   test("an owner of another release is a typed error for a tab that opens, and for one that was attached", async () => {

@@ -1,7 +1,7 @@
 // Where an endpoint runs when it is not the page: in a worker of its own, in a shared one, in a frame of another origin.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { launch } from "../support/browser.mjs";
 import { Deployment } from "../support/deployment.mjs";
 import { tabsOf } from "../support/tabs.mjs";
@@ -19,7 +19,8 @@ describe("workers and frames", () => {
     await deployment?.stop();
   });
 
-  const { tab, open, tabs, peer, send, history, beginSends, outcomes } = tabsOf(() => ({ deployment, browser }));
+  const { end, tab, open, tabs, peer, send, history, beginSends, outcomes } = tabsOf(() => ({ deployment, browser }));
+  afterEach(() => end());
 
   for (const worker of ["dedicated", "shared"]) {
     test(`a ${worker} worker runs the endpoint, and the page's own thread never loads the module`, async () => {

@@ -6,6 +6,11 @@ import { until } from "./until.mjs";
 
 /** What tests of many tabs do with pages. `parts` gives the deployment and the browser when they are there. */
 export function tabsOf(parts) {
+  const contexts = [];
+
+  /** Closes every tab there is. */
+  const end = () => Promise.all(contexts.splice(0).map((context) => context.close()));
+
   /** A page of `context`, at an address that runs no script of its own. */
   const tab = async (context) => {
     const page = await context.newPage();
@@ -29,6 +34,7 @@ export function tabsOf(parts) {
   /** So many tabs with this agent open, the owner first. */
   const tabs = async (count, name, options) => {
     const context = await parts().browser.newContext();
+    contexts.push(context);
     const pages = [];
     for (let at = 0; at < count; at += 1) {
       pages.push(await tab(context));
@@ -101,5 +107,5 @@ export function tabsOf(parts) {
     await crashed;
   };
 
-  return { tab, open, tabs, peer, listen, holds, send, history, beginSends, outcomes, crash };
+  return { end, tab, open, tabs, peer, listen, holds, send, history, beginSends, outcomes, crash };
 }

@@ -79,7 +79,7 @@ export type OpenErrorCode =
   | "module-unavailable"
   /** The tab that owns the store runs another release of this package; reload the tabs of the older one. */
   | "incompatible-owner"
-  /** Another tab has this store open for another deployment, name or Registry key. */
+  /** Another tab has this store open for another deployment, name or Registry key. Open it with the same, or close it there. */
   | "options-differ";
 
 /** What is wrong with the store. */

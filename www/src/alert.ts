@@ -11,6 +11,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   "content-invalid": "A post can not be empty or longer than 32 KiB.",
   "network-unavailable": "The server can not be reached. Try again when it can.",
   "store-locked": "This agent is open in another window of this browser. Close it there, or open another agent here.",
+  "incompatible-owner": "Another window of this browser runs another version of this page. Reload them all.",
   "registry-untrusted":
     "Another deployment answers at this address than the one this agent belongs to. Open an agent of another name.",
   "indexeddb-unavailable": "This browser does not let the page store anything, so an agent can not be kept here.",

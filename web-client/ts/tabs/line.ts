@@ -43,7 +43,7 @@ export class Line {
     const { epoch } = this;
     const { number, answered } = this.#requests.open();
     const abort = (): void => {
-      this.#post({ kind: "abort", epoch, number });
+      if (!this.#isLost) this.#post({ kind: "abort", epoch, number });
       this.#requests.fail(number, signal?.reason);
     };
     this.#post({ kind: "ask", epoch, number, operation, argumentsJson });

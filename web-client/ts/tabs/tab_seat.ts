@@ -213,7 +213,10 @@ export class TabSeat implements Seat {
     await aborted(signal);
     this.#greet = nothing;
     this.#hear();
-    if (this.#line !== undefined) channel.postMessage(sealed({ kind: "bye", epoch: this.#line.epoch }));
+    if (this.#line !== undefined && this.#epoch === undefined) {
+      channel.postMessage(sealed({ kind: "bye", epoch: this.#line.epoch }));
+      this.#lose();
+    }
     channel.close();
     release();
   }
