@@ -72,7 +72,11 @@ describe("the store in a browser", () => {
     }, { url, name, storageName }));
   const close = (opened) => opened.evaluate(() => window.endpoint.close());
   const texts = (opened) =>
-    opened.evaluate(async () => (await window.endpoint.history("agent:bob")).map(({ content }) => content[0].text));
+    opened.evaluate(async () => {
+      const found = [];
+      for await (const { content } of window.endpoint.history("agent:bob")) found.push(content[0].text);
+      return found;
+    });
   const restore = (opened) =>
     opened.evaluate(async (storageName) => {
       const { Endpoint } = await import("/client/index.js");
@@ -94,7 +98,7 @@ describe("the store in a browser", () => {
       ["waiting-for-store", "migrating", "verifying", "connecting"],
     );
     assert.deepEqual(await texts(opened), ["one", "two", "three", "four"]);
-    const unfinished = await opened.evaluate(async () => (await window.endpoint.pending()).map(({ content }) => content[0].text));
+    const unfinished = await opened.evaluate(() => window.endpoint.state.posts.map(({ content }) => content[0].text));
     assert.deepEqual(unfinished, ["unfinished"]);
     await close(opened);
     assert.equal(await inspect(opened), "reopen");
@@ -239,8 +243,7 @@ describe("the store in a browser", () => {
       });
       return changed;
     }, STORE);
-    const read = await opened.evaluate(() => window.endpoint.history("agent:bob").then(() => "read", (error) => error.code));
-    assert.equal(read, "corrupt");
+    await assert.rejects(texts(opened), /protocol_evidence/);
     await close(opened);
     const refused = await open(opened);
     assert.equal(refused.code, "corrupt");

@@ -262,6 +262,13 @@ impl fmt::Debug for Signature {
 #[cfg(feature = "test-support")]
 std::thread_local! {
     static VERIFICATIONS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    static SIGNATURES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// How many signatures this thread made.
+#[cfg(feature = "test-support")]
+pub fn signatures() -> u64 {
+    SIGNATURES.get()
 }
 
 /// How many signatures this thread was asked to verify.
@@ -303,6 +310,8 @@ impl AgentKey {
 
     /// Signs `message`; the same message always gives the same signature.
     pub fn sign(&self, message: &[u8]) -> Signature {
+        #[cfg(feature = "test-support")]
+        SIGNATURES.set(SIGNATURES.get() + 1);
         let signature = Signature(self.signing.sign(message).to_bytes());
         crate::memo::remember_signature(self.public.as_bytes(), &signature.0, message);
         signature

@@ -63,6 +63,8 @@ impl MemoryStore {
         if content.failpoint.take().is_some() {
             return Err(CommitError::Failed);
         }
+        #[cfg(feature = "test-support")]
+        let begun = cryptography();
         let mut reads = ReadSet::new();
         for read in transitions.iter().flat_map(Transition::reads) {
             let rows = content.rows.read(&read);
@@ -71,6 +73,12 @@ impl MemoryStore {
         let (outcomes, writes) = decide_batch(transitions, reads)
             .map_err(|(index, refusal)| CommitError::Refused { index, refusal })?;
         content.rows.apply(&writes);
+        #[cfg(feature = "test-support")]
+        assert_eq!(
+            cryptography(),
+            begun,
+            "a transaction makes and checks no signature"
+        );
         Ok(outcomes)
     }
 
@@ -108,4 +116,14 @@ impl MemoryStore {
         // A panic while the lock is held happens before anything was written, so the content is whole.
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many signatures this thread made and was asked to check: a transaction must leave both as they are, because one that
+/// waits for them ends before it was decided (`harness-client.md` 3.3).
+#[cfg(feature = "test-support")]
+fn cryptography() -> (u64, u64) {
+    (
+        conclave_harness::key::signatures(),
+        conclave_harness::key::verifications(),
+    )
 }

@@ -178,3 +178,22 @@ fn four_members_converge_whatever_crashes_between_any_two_steps() {
         run(seed, 4);
     }
 }
+
+// CONV-G19
+#[test]
+fn what_members_sign_and_check_is_signed_and_checked_outside_their_transactions() {
+    use conclave_harness::key::{signatures, verifications};
+    // Every commit of a store in memory fails this test where it makes or checks a signature.
+    let begun = (signatures(), verifications());
+    let mut world = World::new(3);
+    let everyone = world.everyone();
+    for member in 0..3 {
+        world.send(member, &everyone, "a post");
+    }
+    world.run_out();
+    for member in 0..3 {
+        assert_eq!(world.history(member, &everyone).len(), 3);
+        world.restart(member);
+    }
+    assert!(signatures() > begun.0 && verifications() > begun.1);
+}
