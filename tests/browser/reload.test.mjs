@@ -14,13 +14,13 @@ import { until } from "../support/until.mjs";
  * Pairs for each side. A post takes about 13 commits of each member, and a recovery with a post 25; a few more when messages come
  * one by one.
  */
-const PAIRS = 18;
+const PAIRS = 14;
 
 /** In how many places a side must have ended at least, so that a test says something. */
 const PLACES_MIN = 10;
 
 /** Agents of one page. */
-const AGENTS_A_PAGE = 18;
+const AGENTS_A_PAGE = 14;
 
 /** Milliseconds within which all pairs have gone on. They share one machine. */
 const ALL_SOON_MS = 90_000;
