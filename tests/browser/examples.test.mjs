@@ -75,6 +75,14 @@ describe("the examples", () => {
     assert.deepEqual(await linesOf("two-agents"), ["asked: how long is this?", "answered: that has 17 letters", "done"]);
   });
 
+  test("a group with history: every post is shown with its signers, and its file verifies", async () => {
+    const lines = await linesOf("group-history");
+    assert.equal(lines.length, 4, lines.join("\n"));
+    assert.match(lines[0], /^0\. agent:ann-\w+ said shall we meet on Friday\?, signed by [23] of 3$/);
+    assert.match(lines[1], /^1\. agent:ben-\w+ said yes \{"at":"14:00","room":3\}, signed by [23] of 3$/);
+    assert.equal(lines[2], "verified: 2 posts of 3 members");
+  });
+
   test("a bot in Node: its journal has every envelope once, over a restart", async () => {
     const { Backend, topics } = await import(path.join(project.path, "node_modules/@conclave/client/dist/backend/index.js"));
     const group = groupId();

@@ -7,175 +7,239 @@
 
 /** Why a send failed. */
 export type SendErrorCode =
-  /** The address breaks the grammar, or is the local agent's own. */
+  /**
+   * The address breaks the grammar, or is the local agent's own. Final: correct the address: `agent:NAME`, or
+   * `group:NAME,NAME` without this agent.
+   */
   | "invalid-address"
-  /** A named agent has no card in the Registry. */
+  /**
+   * A named agent has no card in the Registry. Final: check the name. Once that agent has opened an endpoint, the same send
+   * succeeds.
+   */
   | "unknown-agent"
-  /** A name is repeated, or the group has fewer than 3 or more than 32 members. */
+  /** A name is repeated, or the group has fewer than 3 or more than 32 members. Final: name 2 to 31 other agents, each once. */
   | "membership-invalid"
-  /** The content is empty, is no JSON, is not well-formed Unicode, or is larger than 32,768 bytes. */
+  /**
+   * The content is empty, is no JSON, is not well-formed Unicode, or is larger than 32,768 bytes. Final: send less, or values
+   * that JSON has.
+   */
   | "content-invalid"
-  /** This endpoint holds no registered identity. */
+  /** This endpoint holds no registered identity. Final: close the endpoint and open it with a connection to the deployment. */
   | "not-registered"
-  /** The deployment or the store speaks another wire version. */
+  /**
+   * The deployment or the store speaks another wire version. Final: update the package to the release that the deployment
+   * speaks.
+   */
   | "version-mismatch"
-  /** The post can not be signed or certified as things stand. */
+  /**
+   * The post can not be signed or certified as things stand. Final: see `cause`. Where too many posts are unfinished it is
+   * retryable: wait until some are certified.
+   */
   | "certification-unavailable"
-  /** The store failed; nothing was sent. */
+  /** The store failed; nothing was sent. Final: see `cause` for the store's failure, close the endpoint and open it again. */
   | "persistence-failed"
-  /** The deployment can not be reached; nothing was recorded and nothing was sent. */
+  /**
+   * The deployment can not be reached; nothing was recorded and nothing was sent. Retryable: send again when the connection is
+   * back.
+   */
   | "network-unavailable"
   /**
    * The post is recorded and stays queued, here and over reloads: the deployment can not be reached for now, or the endpoint
-   * ended. It is made as soon as it can be; to send it again would make another one.
+   * ended. It is made as soon as it can be; to send it again would make another one. Final: wait: the post is among the
+   * pending ones until it is certified.
    */
   | "delivery-pending"
-  /** A post of this id exists with another content or address. */
+  /** A post of this id exists with another content or address. Final: give every post an id of its own. */
   | "idempotency-conflict"
-  /** The endpoint was closed before the post was recorded. */
+  /** The endpoint was closed before the post was recorded. Final: open the endpoint and send again. */
   | "closed";
 
 /** Why the subscription to messages failed. */
 export type ListenErrorCode =
-  /** Messages are already being read: an endpoint has one subscriber. */
+  /**
+   * Messages are already being read: an endpoint has one subscriber. Final: end the other iteration first, or share its
+   * messages.
+   */
   | "already-listening"
-  /** A stored message no longer decodes. */
+  /** A stored message no longer decodes. Final: report it: the store holds what this release can not read. */
   | "decode-failed"
-  /** The endpoint failed while the subscription was open; `cause` says how. */
+  /**
+   * The endpoint failed while the subscription was open; `cause` says how. Final: open the endpoint again; what was not
+   * acknowledged is delivered again.
+   */
   | "transport-failed";
 
 /** Why an acknowledgment failed. */
 export type AcknowledgeErrorCode =
-  /** The store holds no such delivery. */
+  /** The store holds no such delivery. Final: nothing: it was acknowledged before. */
   | "unknown-delivery"
-  /** The delivery is not what the store holds under its token. */
+  /** The delivery is not what the store holds under its token. Final: acknowledge what the iteration gave, unchanged. */
   | "delivery-conflict"
-  /** The store failed; the message will be delivered again. */
+  /**
+   * The store failed; the message will be delivered again. Final: handle the message as one that may come twice; it is
+   * delivered again when the endpoint is opened.
+   */
   | "persistence-failed";
 
 /** Why an endpoint could not be opened. */
 export type OpenErrorCode =
-  /** An option is missing or has the wrong form. */
+  /** An option is missing or has the wrong form. Final: correct the option that the message names. */
   | "invalid-options"
-  /** The name belongs to another key. Registration is first come, first served. */
+  /** The name belongs to another key. Registration is first come, first served. Final: open under another name. */
   | "name-taken"
-  /** The key is registered under another name. */
+  /**
+   * The key is registered under another name. Final: open under the name that this store registered, or with another
+   * `storageName`.
+   */
   | "key-already-registered"
-  /** The Registry holds another request under the same operation. */
+  /** The Registry holds another request under the same operation. Final: open with another `storageName`. */
   | "idempotency-conflict"
-  /** The deployment guards registration, and the admission token is missing or wrong. */
+  /**
+   * The deployment guards registration, and the admission token is missing or wrong. Final: pass the `admissionToken` that the
+   * operator of the deployment gives out.
+   */
   | "not-admitted"
-  /** The deployment asks for a credential, or does not accept the one given: open with the option `credential`. */
+  /**
+   * The deployment asks for a credential, or does not accept the one given. Final: pass a credential that the deployment
+   * accepts.
+   */
   | "unauthenticated"
-  /** The Registry's key is not the one given, or not the one pinned at first use. */
+  /**
+   * The Registry's key is not the one given, or not the one pinned at first use. Final: ask the operator for the Registry's
+   * key. Do not go on with another one than expected.
+   */
   | "registry-untrusted"
-  /** The stored key is not the key of the stored card. */
+  /**
+   * The stored key is not the key of the stored card. Final: the store is damaged: export what can be read, and open with
+   * another `storageName`.
+   */
   | "identity"
-  /** The deployment can not be reached. */
+  /** The deployment can not be reached. Retryable: open again when there is a connection. */
   | "network-unavailable"
-  /** The deployment answered with something that is not an answer. */
+  /** The deployment answered with something that is not an answer. Final: check that `url` is that of a deployment. */
   | "decode-failed"
-  /** The wasm module can not be loaded. */
+  /**
+   * The wasm module can not be loaded. Retryable: check that the `.wasm` file is served where the page looks for it and that
+   * its policy allows WebAssembly.
+   */
   | "module-unavailable"
-  /** The tab that owns the store runs another release of this package; reload the tabs of the older one. */
+  /** The tab that owns the store runs another release of this package. Final: reload the tabs of the older release. */
   | "incompatible-owner"
-  /** Another tab has this store open for another deployment, name or Registry key. Open it with the same, or close it there. */
+  /**
+   * Another tab has this store open for another deployment, name or Registry key. Open it with the same, or close it there.
+   * Final: open with the options of the other tab, or with another `storageName`.
+   */
   | "options-differ";
 
 /** What is wrong with the store. */
 export type StoreErrorCode =
-  /** There is no IndexedDB here, or the browser refuses it to this page. */
+  /**
+   * There is no IndexedDB here, or the browser refuses it to this page. Final: tell the user to leave the private window or to
+   * allow the site to store data.
+   */
   | "indexeddb-unavailable"
-  /** There are no Web Locks here (they need a secure context). */
+  /** There are no Web Locks here (they need a secure context). Final: serve the page over https. */
   | "locks-unavailable"
-  /** Another page, tab or worker holds this agent's store. */
+  /** Another page, tab or worker holds this agent's store. Retryable: close the other page, or wait for it. */
   | "store-locked"
-  /** The browser's quota is used up; nothing of the change was kept. */
+  /**
+   * The browser's quota is used up; nothing of the change was kept. Retryable: make room: the user can free storage of the
+   * site or of the disk.
+   */
   | "quota-exceeded"
-  /** A newer release wrote this store. It was not touched. */
+  /** A newer release wrote this store. It was not touched. Final: update the package to the release that wrote the store. */
   | "newer-schema"
-  /** A release from before the migration baseline wrote this store. It was not touched. */
+  /**
+   * A release from before the migration baseline wrote this store. It was not touched. Final: open with another `storageName`.
+   */
   | "pre-reset"
-  /** This is not one of our stores. It was not touched. */
+  /** This is not one of our stores. It was not touched. Final: open with another `storageName`. */
   | "incompatible"
-  /** A message of an earlier wire version still waits to be sent: open the store with the release that wrote it, until it is. */
+  /**
+   * A message of an earlier wire version still waits to be sent. Final: open the store with the release that wrote it, until
+   * everything is sent.
+   */
   | "outbox-too-old"
   /**
-   * The store could not be brought to this release's layout. It is as it was, or `Endpoint.restore` puts it back: the
-   * message says which. The release that wrote it then opens it.
+   * The store could not be brought to this release's layout. It is as it was, or `Endpoint.restore` puts it back: the message
+   * says which. Final: open with the release that wrote the store, after `Endpoint.restore` where the message says so; report
+   * it.
    */
   | "migration-failed"
-  /** Another page keeps the store open in an older release; close it and open again. */
+  /** Another page keeps the store open in an older release. Retryable: close the older pages and open again. */
   | "upgrade-blocked"
   /**
-   * The key of this agent is here and its history is gone, so it is not known what the key signed. Nothing is signed with it:
-   * `Endpoint.reset`, and open under another name.
+   * The key of this agent is here and its history is gone, so it is not known what the key signed. Nothing is signed with it.
+   * Final: `Endpoint.reset`, and open under another name.
    */
   | "store-evicted"
   /**
-   * The store is, or would be put back to, a state from before it last signed. Nothing is signed with it:
+   * The store is, or would be put back to, a state from before it last signed. Nothing is signed with it. Final:
    * `Endpoint.reset`, and open under another name.
    */
   | "store-rolled-back"
-  /** `Endpoint.restore` found nothing to put back. */
+  /** `Endpoint.restore` found nothing to put back. Final: nothing: the store is as it is. */
   | "no-backup"
-  /** Stored history does not verify, or rows contradict each other. */
+  /**
+   * Stored history does not verify, or rows contradict each other. Final: do not delete the store; report what the message
+   * names, and open with another `storageName` and name meanwhile.
+   */
   | "corrupt"
-  /** The store was closed by the browser or by another page that upgrades or deletes it. */
+  /** The store was closed by the browser or by another page that upgrades or deletes it. Retryable: open the endpoint again. */
   | "closed"
-  /** A row or a precondition was not what it had to be. */
+  /** A row or a precondition was not what it had to be. Final: open the endpoint again; report it if it comes back. */
   | "conflict"
-  /** The database failed in another way. */
+  /** The database failed in another way. Final: see `cause`, and open the endpoint again. */
   | "persistence";
 
 /** Why a read of history failed. */
 export type HistoryErrorCode =
-  /** The address breaks the grammar. */
+  /** The address breaks the grammar. Final: correct the address: `agent:NAME` or `group:NAME,NAME`. */
   | "invalid-address"
-  /** An option is missing, of the wrong type or out of range. */
+  /** An option is missing, of the wrong type or out of range. Final: correct the option that the message names. */
   | "invalid-options"
-  /** The continuation was released, or is of another conversation or endpoint. Read the first page again. */
+  /** The continuation was released, or is of another conversation or endpoint. Final: read the first page again. */
   | "invalid-continuation"
-  /** There is no conversation at this address, or it has no such post. */
+  /** There is no conversation at this address, or it has no such post. Final: send a post first, or wait for one. */
   | "not-found"
-  /** Stored history does not verify. */
+  /** Stored history does not verify. Final: do not delete the store; report what the message names. */
   | "corrupt"
-  /** The store failed. */
+  /** The store failed. Final: see `cause`, and open the endpoint again. */
   | "persistence-failed";
 
 /** Why a call to the backend failed: gRPC's codes. */
 export type BackendErrorCode =
-  /** The call was given up on the other side. */
+  /** The call was given up on the other side. Retryable: call again. */
   | "cancelled"
-  /** What answered is no backend, or failed in a way that it does not name. Check the address. */
+  /** What answered is no backend, or failed in a way that it does not name. Final: check the address. */
   | "unknown"
-  /** The request is malformed, beyond a bound, or not admitted. The same request fails again: change it. */
+  /** The request is malformed, beyond a bound, or not admitted. Final: change the request; the same one fails again. */
   | "invalid-argument"
-  /** There was no answer in time. The same call may be made again. */
+  /** There was no answer in time. Retryable: call again, with more time. A publish of the same bytes is stored once. */
   | "deadline-exceeded"
-  /** There is no such thing. */
+  /** There is no such thing. Final: check what was asked for. */
   | "not-found"
-  /** There is such a thing already. */
+  /** There is such a thing already. Final: use what is there. */
   | "already-exists"
-  /** The credential is good and does not allow this. Ask for one that does. */
+  /** The credential is good and does not allow this. Final: ask for a credential that allows it. */
   | "permission-denied"
-  /** Something is used up for now. The same call may be made again, later. */
+  /** Something is used up for now. Retryable: call again, later. */
   | "resource-exhausted"
-  /** The deployment is not in the state that the call asks for. */
+  /** The deployment is not in the state that the call asks for. Final: see the message for the state that is missing. */
   | "failed-precondition"
-  /** The identity history has moved: read the inbox's identity topic, build the update anew on it, and publish that. */
+  /** The identity history has moved. Final: read the inbox's identity topic, build the update anew on it, and publish that. */
   | "aborted"
-  /** The request or its answer is longer than the transport carries. Ask for less; settle a publish by a read. */
+  /** The request or its answer is longer than the transport carries. Final: ask for less; settle a publish by a read. */
   | "out-of-range"
-  /** The deployment does not serve this call, or not in this form. */
+  /** The deployment does not serve this call, or not in this form. Final: update the package or the deployment. */
   | "unimplemented"
-  /** An invariant is broken, in the deployment or in what answered. Report it. */
+  /** An invariant is broken, in the deployment or in what answered. Final: report it. */
   | "internal"
-  /** The deployment can not be reached, or not serve for now. The same call may be made again. */
+  /** The deployment can not be reached, or not serve for now. Retryable: call again. */
   | "unavailable"
-  /** Stored data is lost. Report it. */
+  /** Stored data is lost. Final: report it. */
   | "data-loss"
-  /** The credential is missing, expired or unknown. Connect with one that is good. */
+  /** The credential is missing, expired or unknown. Final: connect with a credential that is good. */
   | "unauthenticated";
 
 /** What a publish was refused for. */
@@ -200,7 +264,10 @@ export type PublishErrorReason =
 
 /** Why a file could not be verified at all. A file that does not verify is a result of `verify` instead. */
 export type VerifyErrorCode =
-  /** The file is nothing that bytes can be read from, or the Registry's key is no Ed25519 key. */
+  /**
+   * The file is nothing that bytes can be read from, or the Registry's key is no Ed25519 key. Final: pass the export and the
+   * key.
+   */
   "invalid-options";
 
 /** Every stable code. */

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The scripts, each of which writes one page.
-const SCRIPTS: &[&str] = &["web-client/tools/sizes.mjs"];
+const SCRIPTS: &[&str] = &["web-client/tools/sizes.mjs", "web-client/tools/errors.mjs"];
 
 /// Builds the client and its reference, and writes the pages.
 ///
