@@ -1,5 +1,6 @@
 /** The subscription of one tab, over every owner there is meanwhile: nothing is lost and nothing given out twice. */
 import { abortable } from "../abort.js";
+import { ListenError } from "../errors.js";
 import type { Subscription } from "../seat.js";
 import { Ended, type Line, LOST } from "./line.js";
 
@@ -31,6 +32,9 @@ export class TabSubscription implements Subscription {
       if (this.#cancelled.signal.aborted) await this.cancel();
     } catch (thrown) {
       this.#free();
+      if (thrown instanceof Ended && thrown.failure !== undefined) {
+        throw new ListenError("transport-failed", "the endpoint failed while messages were read", { cause: thrown.failure });
+      }
       if (!(thrown instanceof Ended) && thrown !== LOST) throw thrown;
     }
   }
