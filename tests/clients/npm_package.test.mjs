@@ -146,7 +146,7 @@ describe("the npm package", () => {
     const error = await kept(`import { ConclaveError } from "@conclave/client"; console.log(ConclaveError);`);
     assert.deepEqual(error.map((file) => path.basename(file)), ["errors.js"]);
     assert.deepEqual(await kept(`import "@conclave/client";`), []);
-    for (const entry of ["/backend"]) {
+    for (const entry of ["", "/backend"]) {
       const backend = await kept(`import { Backend } from "@conclave/client${entry}"; console.log(Backend);`);
       assert.ok(backend.length > 0);
       const ofEngine = backend.filter((file) => /conclave_web_client|\/(core|endpoint|seat|history|messages)\.js$|\/tabs\//.test(file));

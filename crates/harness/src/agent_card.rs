@@ -63,7 +63,7 @@ impl AgentCardClaims {
         let principal_id = object.parsed("principalId")?;
         let agent_name = object.parsed("agentName")?;
         let issued_at = object.parsed("issuedAt")?;
-        let jwk: PublicJwk = serde_json::from_value(object.value("publicKey")?)
+        let jwk: PublicJwk = canonical_json::read(&canonical_json::encode(&object.value("publicKey")?))
             .map_err(|error| SchemaError::new("agent card member publicKey", error))?;
         object.close()?;
         Ok(Self {

@@ -8,7 +8,7 @@ use conclave_conversation::address::{AddressError, Destination};
 use conclave_conversation::engine::{Delivery, RequestId, SendRequest};
 use conclave_conversation::store::{Read, Snapshot};
 use conclave_conversation::values::{Content, ContentPart, DeliveryToken, PostId};
-use conclave_harness::{AgentCard, AgentName, WireVersions};
+use conclave_harness::{AgentCard, AgentName, WireVersions, canonical_json};
 use futures_channel::oneshot;
 use serde::Serialize;
 
@@ -229,7 +229,7 @@ impl Handle {
 
 fn parse_content(json: &str) -> Result<Content, Failure> {
     let invalid = |message: String| Failure::new(Operation::Send, "content-invalid", message);
-    let parts: Vec<ContentPart> = serde_json::from_slice(json.as_bytes())
+    let parts: Vec<ContentPart> = canonical_json::read(json.as_bytes())
         .map_err(|error| invalid(format!("the content is not a list of parts: {error}")))?;
     Content::new(parts).map_err(|error| invalid(error.to_string()))
 }

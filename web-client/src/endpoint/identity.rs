@@ -7,7 +7,7 @@ use conclave_conversation::store::Key;
 use conclave_grpc_web::Code;
 use conclave_harness::randomness::random_array;
 use conclave_harness::registration::{PRINCIPAL_ID_DEFAULT, RegistrationRequest};
-use conclave_harness::{AgentCard, AgentKey, AgentName, OperationId, base64url};
+use conclave_harness::{AgentCard, AgentKey, AgentName, OperationId, base64url, canonical_json};
 use conclave_proto::conclave::registry::v1::{
     RegisterRequest,
     register_response::{Refusal, Result as Registered},
@@ -56,8 +56,9 @@ impl Identity {
         observer: &Observer,
     ) -> Result<Self, Failure> {
         let row = match store.local(AGENT).await? {
-            Some(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|error| corrupt(format!("the stored agent: {error}")))?,
+            Some(bytes) => {
+                canonical_json::read(&bytes).map_err(|error| corrupt(format!("the stored agent: {error}")))?
+            }
             None => draw(store, name).await?,
         };
         if row.agent_name != *name {

@@ -3,6 +3,7 @@
 //! Every operation is a request that can be carried from one tab to another as it is, so that a new one is an arm here and a
 //! typed wrapper in `ts/`. May depend on: `Handle`.
 
+use conclave_harness::canonical_json;
 use serde_json::Value;
 
 use super::deliveries::SubscriptionId;
@@ -15,7 +16,7 @@ pub(crate) struct Arguments(Value);
 impl Arguments {
     /// Reads a JSON object.
     pub(crate) fn parse(json: &str) -> Result<Self, Failure> {
-        serde_json::from_str(json)
+        canonical_json::read(json.as_bytes())
             .map(Arguments)
             .map_err(|_| misunderstood("the arguments"))
     }

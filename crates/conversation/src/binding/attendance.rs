@@ -4,6 +4,7 @@
 //! all envelopes of conversations are kept equally long: whoever has read within that time has missed nothing. So the client
 //! remembers until when it has read, and takes a longer absence for a gap of every feed.
 
+use conclave_harness::canonical_json;
 use serde::{Deserialize, Serialize};
 
 /// Milliseconds by which the remembered time may lag behind, so that it is not written with every message.
@@ -28,7 +29,7 @@ pub struct Attendance {
 impl Attendance {
     /// What was saved; nothing is known where it does not decode.
     pub fn decode(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes).unwrap_or_default()
+        canonical_json::read(bytes).unwrap_or_default()
     }
 
     /// To be saved.

@@ -1,5 +1,6 @@
 //! How a row becomes bytes and is found again.
 
+use conclave_harness::canonical_json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,7 +39,7 @@ pub trait Row: Serialize + DeserializeOwned {
 
     /// Reads a row back, and checks that it stands where its content says.
     fn decode(key: &Key, bytes: &[u8]) -> Result<Self, RowError> {
-        let row: Self = serde_json::from_slice(bytes).map_err(|error| RowError {
+        let row: Self = canonical_json::read(bytes).map_err(|error| RowError {
             table: Self::TABLE,
             key: key.clone(),
             what: error.to_string(),

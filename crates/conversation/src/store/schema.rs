@@ -1,5 +1,6 @@
 //! The version of the layout, and the row that states it.
 
+use conclave_harness::canonical_json;
 use serde::{Deserialize, Serialize};
 
 use super::{Key, Row, Table};
@@ -60,7 +61,5 @@ struct Versioned {
 
 /// The version a schema row of any release states; none when it is no schema row.
 pub(crate) fn stated_version(row: &[u8]) -> Option<u32> {
-    serde_json::from_slice::<Versioned>(row)
-        .ok()
-        .map(|row| row.version)
+    canonical_json::read::<Versioned>(row).ok().map(|row| row.version)
 }

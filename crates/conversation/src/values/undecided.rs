@@ -4,15 +4,38 @@
 //! reader of every schema, for trees, and that is a good part of what a browser downloads.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::de::{DeserializeOwned, Error};
+use conclave_harness::canonical_json::{self, AS_WRITTEN};
+use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
 use super::Kinded;
 
-/// A value whose type is not known yet.
-pub(crate) struct Undecided(Box<RawValue>);
+/// A value whose type is not known yet, as it is written.
+pub(crate) struct Undecided(Box<str>);
+
+struct AsWritten;
+
+impl<'de> Visitor<'de> for AsWritten {
+    type Value = Undecided;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Undecided, E> {
+        Ok(Undecided(text.into()))
+    }
+
+    // A reader that knows nothing of texts as they are written, such as one of another implementation in a test.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Undecided, D::Error> {
+        let value = canonical_json::try_encode(&serde_json::Value::deserialize(deserializer)?);
+        let text = value.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        text.map(|text| Undecided(text.into()))
+            .ok_or_else(|| D::Error::custom("a value without a JSON form"))
+    }
+}
 
 /// The literal that decides.
 #[derive(Deserialize)]
@@ -34,7 +57,7 @@ impl Undecided {
     /// # Errors
     /// It is no JSON.
     pub(crate) fn take<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        deserializer.deserialize_newtype_struct(AS_WRITTEN, AsWritten)
     }
 
     /// The text of the member `kind`, if there is one.
@@ -52,10 +75,10 @@ impl Undecided {
     /// # Errors
     /// It is none.
     pub(crate) fn decide<T: DeserializeOwned + Kinded, E: Error>(self) -> Result<Box<T>, E> {
-        serde_json::from_slice(self.0.get().as_bytes()).map_err(E::custom)
+        canonical_json::read(self.0.as_bytes()).map_err(E::custom)
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(text: &'a RawValue) -> Option<T> {
-    serde_json::from_slice(text.get().as_bytes()).ok()
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    canonical_json::read(text.as_bytes()).ok()
 }

@@ -177,7 +177,7 @@ fn compare(one: &[u8], other: &[u8]) -> Ordering {
 /// A name of the text as UTF-16.
 fn units(name: &[u8]) -> Vec<u16> {
     let quoted = [b"\"", name, b"\""].concat();
-    let name: String = serde_json::from_slice(&quoted).expect("a name that was written as text");
+    let name: String = super::read(&quoted).expect("a name that was written as text");
     name.encode_utf16().collect()
 }
 

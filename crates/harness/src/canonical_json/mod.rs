@@ -5,6 +5,9 @@
 //! duplicate name, a space, `1.0`, or an integer that no double holds is refused without a rule for each.
 
 mod encoder;
+mod reader;
+
+pub use self::reader::{AS_WRITTEN, ReadError, read};
 
 use self::encoder::Encoder;
 use serde::{Serialize, de::DeserializeOwned};
@@ -57,8 +60,7 @@ pub fn try_encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Canonical
 /// The value of the canonical text `bytes`.
 ///
 /// `T` must describe the value completely: what it does not keep is missing when it is encoded again, and the text is
-/// refused. Unknown members are thus refused even where `deny_unknown_fields` was forgotten. A `T` that holds
-/// floating-point numbers needs the feature `exact-numbers`, or some of them are refused.
+/// refused. Unknown members are thus refused even where `deny_unknown_fields` was forgotten.
 ///
 /// # Errors
 ///
@@ -78,8 +80,7 @@ pub fn decode<T: DeserializeOwned + Serialize>(
         offset: error.valid_up_to(),
     })?;
     scan(text, limits.depth_max.min(DEPTH_MAX_CEILING))?;
-    // From bytes, as everything else is read: reading from text as well would be the whole reader once more.
-    match serde_json::from_slice::<T>(bytes) {
+    match read::<T>(bytes) {
         Ok(value) => {
             compare(bytes, &try_encode(&value)?)?;
             Ok(value)
@@ -90,8 +91,8 @@ pub fn decode<T: DeserializeOwned + Serialize>(
 
 /// Says which check of reference 1.1 a text fails that is no `T`: that it is no JSON and that it is not canonical come
 /// before that it has the wrong shape.
-fn explain(bytes: &[u8], typed: &serde_json::Error) -> CanonicalJsonError {
-    match serde_json::from_slice::<serde_json::Value>(bytes) {
+fn explain(bytes: &[u8], typed: &ReadError) -> CanonicalJsonError {
+    match read::<serde_json::Value>(bytes) {
         Err(error) => CanonicalJsonError::NotJson {
             message: error.to_string(),
         },

@@ -69,7 +69,7 @@ impl Protected {
         let error =
             |problem: &dyn std::fmt::Display| SchemaError::new("sealed body member protected", problem);
         let bytes = base64url::decode(text).map_err(|problem| error(&problem))?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|problem| error(&problem))?;
+        let value: Value = canonical_json::read(&bytes).map_err(|problem| error(&problem))?;
         let mut object = ClosedObject::open("sealed body header", value)?;
         object.literal("alg", ALGORITHM)?;
         object.literal("enc", CONTENT_ENCRYPTION)?;
