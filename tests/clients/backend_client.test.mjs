@@ -6,6 +6,7 @@ import { Deployment } from "../support/deployment.mjs";
 import { answered, Door, messageOf, refusal } from "../support/door.mjs";
 import * as envelopes from "../support/envelopes.mjs";
 import { account, create, identityUpdate, inboxId, installation, keyPackage } from "../support/identities.mjs";
+import { until } from "../support/until.mjs";
 import { encode } from "../support/wire.mjs";
 
 const dist = new URL("../../target/client-package/dist/", import.meta.url);
@@ -104,6 +105,9 @@ describe("the backend's client", () => {
   test("what is no deployment, or no address, is a typed error", async () => {
     for (const url of ["nowhere", "ftp://x", ""]) {
       assert.equal((await failure(() => Backend.connect({ url }))).code, "invalid-argument");
+    }
+    for (const timeoutMs of [0, 1.5, Number.POSITIVE_INFINITY]) {
+      assert.equal((await failure(() => Backend.connect({ url: deployment.url, timeoutMs }))).code, "invalid-argument");
     }
     door.inPlace = () => new Response("<html>", { headers: { "content-type": "text/html" } });
     const error = await failure(() => Backend.connect({ url: deployment.url }));
@@ -426,8 +430,10 @@ for (const [way, take] of Object.entries(WAYS)) {
       assert.equal(isCaughtUp, false);
       assert.deepEqual(await texts(subscription, 1), ["two"]);
       await caughtUp;
+      const waiting = [subscription.next(), subscription.next()];
       await publish(group, "three");
-      assert.deepEqual(await texts(subscription, 1), ["three"]);
+      await publish(group, "four");
+      assert.deepEqual((await Promise.all(waiting)).map(({ value }) => textOf(value)), ["three", "four"]);
       await subscription.return();
       assert.equal((await subscription.next()).done, true);
     });
@@ -488,6 +494,40 @@ for (const [way, take] of Object.entries(WAYS)) {
     });
   });
 }
+
+describe("a deployment that pings often", () => {
+  let deployment;
+  before(async () => {
+    const variables = { CONCLAVE_KEEPALIVE_INTERVAL_MS: "100", CONCLAVE_MAX_PONG_WAIT_MS: "300" };
+    deployment = await Deployment.start({ shards: 1, variables });
+  });
+  after(() => deployment?.stop());
+
+  // API-256
+  test("is answered each time, so that the stream it would end goes on", async () => {
+    const { WebSocket } = globalThis;
+    let pongs = 0;
+    globalThis.WebSocket = class extends WebSocket {
+      send(bytes) {
+        // One frame whose message is field 3, a Pong.
+        if (bytes[5] === 0x1a) pongs += 1;
+        super.send(bytes);
+      }
+    };
+    try {
+      const backend = await Backend.connect({ url: deployment.url });
+      const group = envelopes.groupId();
+      const subscription = backend.subscribe(topics.groupMessages(group));
+      await until("more Pongs than a stream lives without", () => pongs >= 8);
+      await backend.publish([post(group, "still there")]);
+      assert.deepEqual(await texts(subscription, 1), ["still there"]);
+      assert.equal(backend.statistics().subscribe, 1);
+      backend.close();
+    } finally {
+      globalThis.WebSocket = WebSocket;
+    }
+  });
+});
 
 describe("a deployment that asks for credentials", () => {
   const KEY = "an-api-key-of-32-bytes-and-more-than-that";

@@ -28,6 +28,8 @@ import { encode } from "./wire.js";
 
 /** How long an attempt of a call may take where the caller does not say, in milliseconds. */
 const TIMEOUT_MS = 30_000;
+/** The longest time that gRPC's header for it carries, in milliseconds. */
+const TIMEOUT_MS_MAX = 99_999_999;
 /** The most bytes before an entry of a request: a tag and a length. */
 const PREFIX_BYTES_MAX = 6;
 /** The bytes of a topic in a request, and what stands before them, at most. */
@@ -59,7 +61,7 @@ export interface ConnectOptions {
    * first call, and again when a call is refused.
    */
   readonly credential?: Credential;
-  /** How long one attempt of a call may take, in milliseconds: 30,000 by default. */
+  /** How long one attempt of a call may take, in milliseconds: from 1 to 99,999,999, and 30,000 by default. */
   readonly timeoutMs?: number;
   /** Ends the connecting. It has no effect on a backend that is connected. */
   readonly signal?: AbortSignal;
@@ -108,6 +110,9 @@ export class Backend {
    * @throws {@link BackendError}, or the signal's reason.
    */
   static async connect({ url, credential, timeoutMs = TIMEOUT_MS, signal }: ConnectOptions): Promise<Backend> {
+    if (!(Number.isSafeInteger(timeoutMs) && timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
+      throw new BackendError("invalid-argument", `\`timeoutMs\` is a whole number from 1 to ${TIMEOUT_MS_MAX}.`);
+    }
     let connection: Connection;
     try {
       connection = new Connection(baseAddress(url), credential);

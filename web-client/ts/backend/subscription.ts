@@ -56,8 +56,8 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
   #isDuplex = false;
   #updates = 0;
   #updateTimer: ReturnType<typeof setTimeout> | undefined;
-  /** Wakes the reader who waits for an envelope. */
-  #wakeReader: (() => void) | undefined;
+  /** Wakes those who wait for an envelope. */
+  #readers: (() => void)[] = [];
   /** Wakes the pump, which waits for room or for a topic. */
   #wakePump: (() => void) | undefined;
   #caughtUp: (() => void)[] = [];
@@ -124,9 +124,7 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
       this.#failure = undefined;
       if (failure !== undefined) throw failure;
       if (this.#ended.signal.aborted) return { done: true, value: undefined };
-      await new Promise<void>((resolve) => {
-        this.#wakeReader = resolve;
-      });
+      await new Promise<void>((resolve) => this.#readers.push(resolve));
     }
   }
 
@@ -233,7 +231,7 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
           const registration = this.#interest.take(stored.meta.topic, stored.meta.sequenceId);
           if (registration !== undefined) this.#waiting.push({ stored, registration });
         }
-        this.#wakeReader?.();
+        this.#wakeReaders();
         break;
       case "ping":
         stream.send(encode(tables.subscribeRequest, { kind: "pong", nonce: frame.nonce }));
@@ -286,7 +284,12 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
     this.#stream?.close();
     clearTimeout(this.#updateTimer);
     this.#wakePump?.();
-    this.#wakeReader?.();
+    this.#wakeReaders();
     this.#settleCaughtUp();
+  }
+
+  /** Wakes everyone who waits for an envelope; who finds none waits again. */
+  #wakeReaders(): void {
+    for (const wake of this.#readers.splice(0)) wake();
   }
 }
