@@ -1,7 +1,7 @@
 //! What every store of the conversation engine must do.
 //!
-//! The cases are written once and run over any [`Store`]: over the one in memory by this crate's own tests, over IndexedDB
-//! in a browser by `tests/browser/store_suite.test.mjs`. A case panics where the store does something else.
+//! The cases are written once, over any [`Store`], and wait as a store in a browser makes them wait. This crate's own tests run
+//! them over the one in memory. A case panics where the store does something else.
 //!
 //! | module | cases about |
 //! | - | - |
