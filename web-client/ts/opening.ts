@@ -2,7 +2,7 @@
 import { abortable } from "./abort.js";
 import { loadCore } from "./core.js";
 import { fromCore } from "./errors.js";
-import { LocalSeat, News, type Running } from "./seat.js";
+import { LocalSeat, News } from "./seat.js";
 import type { Place } from "./tabs/tab_seat.js";
 import type { Connection } from "./transport/connection.js";
 import { CoreTransport } from "./transport/core_transport.js";
@@ -25,7 +25,7 @@ export interface Plan {
 /** The seat's place that runs the endpoint of this plan here, when the store is this context's. */
 export function placeOf(plan: Plan, connection: Connection, onOpening: OpenOptions["onOpening"]): Place {
   const { url, name, registryKey, thumbprint, admissionToken, store, isShared, wasm } = plan;
-  const run = async (ending: AbortSignal): Promise<Running> => {
+  const run = async (ending: AbortSignal): Promise<LocalSeat> => {
     const module = await abortable(loadCore(wasm), ending);
     const news = new News(onOpening);
     const transport = new CoreTransport(connection);

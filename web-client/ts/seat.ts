@@ -43,6 +43,7 @@ export interface Subscription {
 
 /** An endpoint that runs in this very context. */
 export class LocalSeat implements Running {
+  readonly #open = new Set<Promise<string>>();
   readonly closed: Promise<ConclaveError | undefined>;
   readonly #core: Core;
   readonly #news: News;
@@ -55,7 +56,20 @@ export class LocalSeat implements Running {
     this.#connection = connection;
   }
 
-  async request(operation: string, argumentsJson: string, signal?: AbortSignal): Promise<string> {
+  request(operation: string, argumentsJson: string, signal?: AbortSignal): Promise<string> {
+    const answer = this.#carryOut(operation, argumentsJson, signal);
+    this.#open.add(answer);
+    const forget = (): void => void this.#open.delete(answer);
+    answer.then(forget, forget);
+    return answer;
+  }
+
+  /** Resolves when every request has its answer. An endpoint that has ended answers them all. */
+  answered(): Promise<unknown> {
+    return Promise.allSettled(this.#open);
+  }
+
+  async #carryOut(operation: string, argumentsJson: string, signal?: AbortSignal): Promise<string> {
     // The connection's own operations, which the module knows nothing of.
     const { counters } = this.#connection;
     if (operation === "statistics") return JSON.stringify(counters.get());

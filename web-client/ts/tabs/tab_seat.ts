@@ -8,7 +8,7 @@
 import { abortable } from "../abort.js";
 import { type ConclaveError, fromCore, ListenError, OpenError, StoreError } from "../errors.js";
 import type { RoleEvent } from "../events.js";
-import type { Running, Seat, Subscription } from "../seat.js";
+import type { LocalSeat, Running, Seat, Subscription } from "../seat.js";
 import { Desk } from "./desk.js";
 import type { Hosted } from "./host.js";
 import { Ended, Line, LOST } from "./line.js";
@@ -31,7 +31,7 @@ export interface Place {
   /** Whether other tabs may attach to this one, and this one to others. */
   readonly isShared: boolean;
   /** Runs the endpoint in this context: the store's lock is held. */
-  readonly run: (signal: AbortSignal) => Promise<Running>;
+  readonly run: (signal: AbortSignal) => Promise<LocalSeat>;
   /** Has a worker queue for the store first; this context is behind it, for when the worker dies. */
   readonly host?: ((signal: AbortSignal) => Promise<Hosted>) | undefined;
 }
@@ -261,6 +261,8 @@ export class TabSeat implements Seat {
     this.#announce("open");
     const failure = await running.closed;
     this.#retire();
+    // Only the endpoint knows of a send whether the post is recorded, and it says so last.
+    await running.answered();
     if (!signal.aborted || failure !== undefined) this.#end(failure);
   }
 
@@ -403,11 +405,12 @@ function incompatible(): OpenError {
   return new OpenError("incompatible-owner", "the tab that owns this store runs another release; reload the tabs of the older one");
 }
 
-/** What a request hears of an endpoint that is closed. */
+/** What a request hears of an endpoint that is closed. What became of a send that another tab was asked for is not known here. */
 function closedFailure(operation: string, isAsked: boolean, cause: ConclaveError | undefined): unknown {
   const [kind, code] =
     operation === "send" ? ["send", isAsked ? "delivery-pending" : "closed"]
     : operation === "acknowledge" ? ["acknowledge", "persistence-failed"]
     : ["history", "persistence-failed"];
-  return fromCore({ operation: kind, code, message: "the endpoint is closed", retryable: false, cause });
+  const message = code === "delivery-pending" ? "the endpoint closed before it answered: if the post is recorded, it is still sent" : "the endpoint is closed";
+  return fromCore({ operation: kind, code, message, retryable: false, cause });
 }
