@@ -26,5 +26,7 @@ mod verifier;
 
 pub use exports::{Core, inspect, open, restore};
 pub use observer::Observer;
+#[cfg(feature = "store-suite")]
+pub use store::suite::{run_store_suite_case, store_suite_cases};
 pub use transport::Transport;
 pub use verifier::Verifier;

@@ -140,6 +140,8 @@ pub(crate) enum Part {
     Site,
     /// The client's reference, which the site then serves as /reference/.
     Reference,
+    /// The browser's store with the cases every store must pass, in target/store-suite. For tests: built only when named.
+    StoreSuite,
 }
 
 /// `cargo xtask build`
@@ -149,7 +151,7 @@ pub(crate) enum Part {
     cargo xtask build client           only the npm package, in target/npm/*.tgz\n\n\
     A part whose inputs did not change since it was last built is left as it is.")]
 pub(crate) struct BuildArguments {
-    /// The parts to build [default: all].
+    /// The parts to build [default: all that are served].
     #[arg(value_enum)]
     pub(crate) parts: Vec<Part>,
     /// Build the worker with its test-only features.

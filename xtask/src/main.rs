@@ -20,6 +20,7 @@ mod requirements;
 mod sim;
 mod site_build;
 mod stamp;
+mod store_suite_build;
 mod test;
 mod tools;
 mod workspace;

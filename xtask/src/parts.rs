@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::{
     build::{self, WorkerArtifacts, WorkerOptions},
     cli::Part,
-    client_build, progress, reference_build, site_build,
+    client_build, progress, reference_build, site_build, store_suite_build,
     tools::Tools,
     workspace::Workspace,
 };
@@ -24,7 +24,7 @@ pub(crate) struct Options {
     pub(crate) debug: bool,
 }
 
-/// Builds `parts`; all of them when none is named.
+/// Builds `parts`; all that are served when none is named.
 ///
 /// # Errors
 ///
@@ -49,6 +49,9 @@ pub(crate) fn build(
     }
     if wanted(Part::Site) {
         site_build::site(workspace, tools)?;
+    }
+    if parts.contains(&Part::StoreSuite) {
+        store_suite_build::store_suite(workspace)?;
     }
     progress::step("built");
     Ok(())

@@ -1,7 +1,8 @@
 //! What every store of the conversation engine must do.
 //!
 //! The cases are written once, over any [`Store`], and wait as a store in a browser makes them wait. This crate's own tests run
-//! them over the one in memory. A case panics where the store does something else.
+//! them over the one in memory, `tests/browser/store_suite.test.mjs` over IndexedDB, by the browser library's feature
+//! `store-suite`. A case panics where the store does something else.
 //!
 //! | module | cases about |
 //! | - | - |

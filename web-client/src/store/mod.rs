@@ -14,6 +14,8 @@ mod failure;
 mod keys;
 mod opening;
 mod requests;
+#[cfg(feature = "store-suite")]
+pub(crate) mod suite;
 
 use std::cell::Cell;
 

@@ -13,7 +13,7 @@ use std::{io::Write as _, path::PathBuf};
 use self::counts::Counts;
 use crate::{
     children,
-    cli::{Layer, TestArguments},
+    cli::{Layer, Part, TestArguments},
     parts::{self, Options},
     progress,
     tools::{self, Tools},
@@ -113,7 +113,10 @@ fn run_in_node(
     filter: Option<&str>,
 ) -> anyhow::Result<Counts> {
     let variables = match layer {
-        Layer::Browser => vec![(chromium::CHROMIUM_VARIABLE, chromium::find_or_install()?)],
+        Layer::Browser => {
+            parts::build(workspace, tools, &[Part::StoreSuite], Options::default())?;
+            vec![(chromium::CHROMIUM_VARIABLE, chromium::find_or_install()?)]
+        }
         Layer::Clients => vec![
             (PYTHON_VARIABLE, tools::python::with_packages(workspace)?),
             (TONIC_VARIABLE, build_tonic_caller(workspace)?),
