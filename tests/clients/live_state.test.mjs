@@ -25,6 +25,7 @@ describe("the present of an endpoint", () => {
     assert.deepEqual(live.current(), [online, unavailable, recovery, stall, post("stored")]);
     assert.deepEqual(live.state(), {
       connection: online,
+      role: "waiting",
       storage: undefined,
       conversations: [unavailable],
       recoveries: [recovery],
