@@ -106,12 +106,8 @@ describe("the store of an open endpoint", () => {
       await opened.evaluate(() => Object.assign(window.disk, { failAt: 0, failure: undefined }));
       await open(opened, author);
       // Whole or not at all: what was recorded is certified once, and what was not has left nothing.
-      let found;
-      await until("nothing to be under way any more", async () => {
-        found = await texts(opened, `agent:${other}`);
-        const open = await opened.evaluate(() => window.endpoint.state.posts.length);
-        return open === 0;
-      });
+      await until("nothing to be under way any more", () => opened.evaluate(() => window.endpoint.state.posts.length === 0));
+      const found = await texts(opened, `agent:${other}`);
       const isRecorded = found.length > before.length;
       recorded += isRecorded ? 1 : 0;
       assert.ok((isRecorded ? ["delivery-pending", "sent"] : ["persistence-failed"]).includes(seen.sent), `${isRecorded}: ${seen.sent}`);

@@ -126,11 +126,7 @@ describe("the connection of an endpoint", () => {
     assert.equal(await next(a), "before");
     await a.page.context().setOffline(true);
     await deployment.killRuntime();
-    const state = () =>
-      a.page.evaluate(async () => {
-        const { value } = await window.agent.events().next();
-        return value.state;
-      });
+    const state = () => a.page.evaluate(() => window.agent.state.connection.state);
     await until("the endpoint to be offline", async () => (await state()) === "offline");
     await a.page.context().setOffline(false);
     await until("the endpoint to be online", async () => (await state()) === "online");
