@@ -1,6 +1,7 @@
 // What the tabs of one store say to each other, without a browser: the parser, the requests, the owner's desk.
 
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -8,6 +9,8 @@ const dist = fileURLToPath(new URL("../../target/client-package/dist/", import.m
 const { parse, sealed, IN_FLIGHT_MAX } = await import(`${dist}tabs/protocol.js`);
 const { Line, LOST } = await import(`${dist}tabs/line.js`);
 const { Desk } = await import(`${dist}tabs/desk.js`);
+const { Messages } = await import(`${dist}messages.js`);
+const { Broadcast } = await import(`${dist}broadcast.js`);
 const { TabSubscription } = await import(`${dist}tabs/subscription.js`);
 const { AcknowledgeError, ListenError, SendError } = await import(`${dist}errors.js`);
 
@@ -207,10 +210,9 @@ describe("a subscription over several owners", () => {
 
   test("what was given out and not acknowledged is not given out again; what was on its way is not lost", async () => {
     const { taken, comes, goes } = subscription();
-    void taken.take();
-    const first = await comes();
     const read = () => taken.next();
     const one = read();
+    const first = await comes();
     first.running.asked.shift().resolve(delivery("a"));
     assert.equal(await one, delivery("a"));
     const two = read();
@@ -226,9 +228,8 @@ describe("a subscription over several owners", () => {
 
   test("an endpoint that ends elsewhere does not end the iteration; to cancel it does", async () => {
     const { taken, comes, goes } = subscription();
-    void taken.take();
-    const first = await comes();
     const reading = taken.next();
+    const first = await comes();
     first.running.asked.shift().resolve("");
     await turn();
     goes();
@@ -244,13 +245,74 @@ describe("a subscription over several owners", () => {
 
   test("a cancelled wait for the next owner ends at once", async () => {
     const { taken, comes, goes } = subscription();
-    void taken.take();
-    await comes();
     const reading = taken.next();
-    await turn();
+    await comes();
     goes();
     await turn();
     await taken.cancel();
     assert.equal(await reading, undefined);
+  });
+
+  /** A tab's seat, as far as messages are read there, over an owner whose subscriptions `read` answers. */
+  const seatOver = (read) => {
+    const { line } = lineTo(new Owner(read));
+    let held;
+    return {
+      subscribe() {
+        if (held !== undefined) throw new ListenError("already-listening", "messages are already being read");
+        const subscription = new TabSubscription(
+          async () => line,
+          () => {
+            if (held === subscription) held = undefined;
+          },
+        );
+        return (held = subscription);
+      },
+    };
+  };
+
+  /** An endpoint with one subscriber at a time, which takes its time to subscribe. */
+  class Owner {
+    #read;
+    #count = 0;
+    #subscriber;
+    constructor(read) {
+      this.#read = read;
+    }
+    async request(operation, argumentsJson) {
+      await turn();
+      const { subscription } = JSON.parse(argumentsJson);
+      if (operation === "next") return subscription === this.#subscriber ? this.#read(subscription) : "";
+      if (operation === "unsubscribe" && subscription === this.#subscriber) this.#subscriber = undefined;
+      if (operation !== "subscribe") return "";
+      if (this.#subscriber !== undefined) throw new ListenError("already-listening", "messages are already being read");
+      return String((this.#subscriber = ++this.#count));
+    }
+  }
+
+  test("an iteration that is ended while it begins is not in the way of the next", async () => {
+    const seat = seatOver(() => delivery("a"));
+    const controller = new AbortController();
+    const first = new Messages(seat, controller.signal).next();
+    controller.abort();
+    const { value } = await new Messages(seat).next();
+    assert.equal(value.message.postId, "a");
+    assert.deepEqual(await first, { done: true, value: undefined });
+  });
+
+  test("an iteration that failed is not in the way of the next", async () => {
+    const seat = seatOver((subscription) => {
+      if (subscription === 1) throw new ListenError("decode-failed", "a stored message does not decode");
+      return delivery("a");
+    });
+    await assert.rejects(new Messages(seat).next(), { code: "decode-failed" });
+    assert.equal((await new Messages(seat).next()).value.message.postId, "a");
+  });
+
+  test("what has ended listens to its signal no longer", async () => {
+    const { signal } = new AbortController();
+    await new Broadcast().subscribe(signal, () => () => undefined).return();
+    await new Messages(seatOver(), signal).return();
+    assert.deepEqual(getEventListeners(signal, "abort"), []);
   });
 });

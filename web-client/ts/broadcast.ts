@@ -16,7 +16,9 @@ export class Broadcast<T> {
   /** A reader of what `attach` gives to its argument, until the reader returns; `attach` says how to stop. */
   subscribe(signal: AbortSignal | undefined, attach: (push: (value: T) => void) => () => void): AsyncIterableIterator<T, undefined> {
     let detach = (): void => undefined;
+    const stop = (): void => void reader.return();
     const reader = new Reader<T>(() => {
+      signal?.removeEventListener("abort", stop);
       detach();
       this.#readers.delete(reader);
     });
@@ -24,7 +26,7 @@ export class Broadcast<T> {
     else {
       this.#readers.add(reader);
       detach = attach((value) => reader.push(value));
-      signal?.addEventListener("abort", () => void reader.return(), { once: true });
+      signal?.addEventListener("abort", stop);
     }
     return reader;
   }

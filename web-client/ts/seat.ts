@@ -29,8 +29,12 @@ export interface Running {
 
 /** A place at an open endpoint, which may run in another tab. */
 export interface Seat extends Running {
-  /** Takes the one subscription to deliveries. */
-  subscribe(): Promise<Subscription>;
+  /**
+   * The one subscription to deliveries. It is taken when it is first read.
+   *
+   * @throws {@link ListenError} `already-listening`
+   */
+  subscribe(): Subscription;
 }
 
 /** The subscription to deliveries. */

@@ -29,6 +29,13 @@ export class Desk {
     let isGone = false;
     let subscription: string | undefined;
     const epoch = this.#epoch;
+    // A tab has one subscription, and its latest. One that it gave back while it was taken is not in the way of the next.
+    const take = async (): Promise<string> => {
+      if (subscription !== undefined) this.#unsubscribe(subscription);
+      subscription = undefined;
+      return (subscription = await this.#subscribe());
+    };
+    let taking: Promise<string> | undefined;
     const say: Post = (message) => {
       if (!isGone) post(message);
     };
@@ -44,10 +51,12 @@ export class Desk {
           await new Promise((resolve) => signal.addEventListener("abort", resolve));
           stop();
         } else if (operation === "subscribe") {
-          if (subscription !== undefined) this.#unsubscribe(subscription);
-          subscription = await this.#subscribe();
-          if (isGone) this.#unsubscribe(subscription);
-          say({ kind: "answer", epoch, number, json: subscription });
+          const mine = (taking = taking?.then(take, take) ?? take());
+          const json = await mine.finally(() => {
+            if (taking === mine) taking = undefined;
+          });
+          if (isGone) this.#unsubscribe(json);
+          say({ kind: "answer", epoch, number, json });
         } else {
           const json = await this.#running.request(operation, argumentsJson, signal);
           say({ kind: "answer", epoch, number, json });

@@ -85,6 +85,10 @@ export class Line {
 }
 
 function crowded(operation: string): object {
-  const [kind, code] = operation === "send" ? ["send", "certification-unavailable"] : ["history", "persistence-failed"];
+  const [kind, code] = 
+    operation === "send" ? ["send", "certification-unavailable"]
+    : operation === "acknowledge" ? ["acknowledge", "persistence-failed"]
+    : ["subscribe", "next"].includes(operation) ? ["listen", "transport-failed"]
+    : ["history", "persistence-failed"];
   return { operation: kind, code, message: "this tab has too many requests open", retryable: true };
 }

@@ -8,6 +8,8 @@ export class TabSubscription implements Subscription {
   readonly #nextLine: () => Promise<Line>;
   readonly #free: () => void;
   readonly #cancelled = new AbortController();
+  /** It is taken for the first time. */
+  #begun: Promise<void> | undefined;
   /** The line the subscription was taken at, and what it is called there. */
   #taken: { readonly line: Line; readonly argumentsJson: string } | undefined;
   /** Tokens that were given out and are not acknowledged: a new owner delivers them again. */
@@ -20,7 +22,7 @@ export class TabSubscription implements Subscription {
   }
 
   /** Takes the subscription at the owner there is; nothing is taken when the endpoint has ended or it is cancelled. */
-  async take(): Promise<void> {
+  async #take(): Promise<void> {
     this.#taken = undefined;
     try {
       while (this.#taken === undefined) {
@@ -41,6 +43,7 @@ export class TabSubscription implements Subscription {
 
   async next(): Promise<string | undefined> {
     const { signal } = this.#cancelled;
+    await (this.#begun ??= this.#take());
     while (!signal.aborted && this.#taken !== undefined) {
       const { line, argumentsJson } = this.#taken;
       const json = await line.request("next", argumentsJson).catch(lost);
@@ -53,7 +56,7 @@ export class TabSubscription implements Subscription {
       } else if (!signal.aborted) {
         // The endpoint ended there. It goes on at the next owner, unless it has ended for this tab.
         await line.lost;
-        await this.take();
+        await this.#take();
       }
     }
     return undefined;

@@ -134,7 +134,7 @@ export class TabSeat implements Seat {
     }
   }
 
-  async subscribe(): Promise<Subscription> {
+  subscribe(): Subscription {
     if (this.#subscription !== undefined) {
       throw new ListenError("already-listening", "messages are already being read: an endpoint has one subscriber");
     }
@@ -145,7 +145,6 @@ export class TabSeat implements Seat {
       },
     );
     this.#subscription = subscription;
-    await subscription.take();
     return subscription;
   }
 
