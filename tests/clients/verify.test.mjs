@@ -163,6 +163,27 @@ describe("the verifier in Node", () => {
     assert.equal(await codeOf(verify(file, registryKey, { signal: AbortSignal.abort(reason) })), reason);
   });
 
+  test("a reading that never goes on is given up all the same", async () => {
+    const reason = new Error("no longer wanted");
+    let cancelled;
+    const stream = new ReadableStream({
+      cancel() {
+        cancelled = true;
+      },
+    });
+    const iterable = (async function* () {
+      await new Promise(() => undefined);
+      yield file;
+    })();
+    for (const silent of [stream, iterable]) {
+      const controller = new AbortController();
+      const verifying = verify(silent, registryKey, { signal: controller.signal });
+      setImmediate(() => controller.abort(reason));
+      assert.equal(await codeOf(verifying), reason);
+    }
+    assert.equal(cancelled, true);
+  });
+
   test("it tells how far it is", async () => {
     const seen = [];
     await verify(file, registryKey, { onProgress: (progress) => seen.push(progress) });

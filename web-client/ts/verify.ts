@@ -166,8 +166,9 @@ export async function verify(file: ExportFile, registryKey: Ed25519Jwk, options:
     return { verified: true, ...found.verified() };
   } finally {
     verifier.free();
-    // Lets go of the file when it was not read to its end.
-    await chunks.return?.(undefined)?.catch(() => undefined);
+    // Lets go of the file when it was not read to its end. One that is being read may never answer.
+    const left = chunks.return?.(undefined)?.catch(() => undefined);
+    if (signal?.aborted !== true) await left;
   }
 }
 
@@ -233,9 +234,9 @@ function chunksOf(file: ExportFile): Chunks {
   if (file instanceof ArrayBuffer) return once(new Uint8Array(file));
   if (file instanceof Blob) return streamed(file.stream());
   if (typeof file === "object" && file !== null) {
-    // A stream that can be iterated is; some browsers' cannot.
-    if (Symbol.asyncIterator in file) return file[Symbol.asyncIterator]();
+    // Before the iterator that streams have in some browsers: that one is not left while it is read.
     if ("getReader" in file) return streamed(file);
+    if (Symbol.asyncIterator in file) return file[Symbol.asyncIterator]();
   }
   throw new VerifyError("invalid-options", "the file is not a Blob, a text, bytes, or a stream or iterable of bytes");
 }
@@ -245,17 +246,16 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, undefined, u
   return undefined;
 }
 
-async function* streamed(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, undefined, undefined> {
+/** The chunks of a stream, which can be left while one of them is waited for. */
+function streamed(stream: ReadableStream<Uint8Array>): Chunks {
   const reader = stream.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return undefined;
-      yield value;
-    }
-  } finally {
-    await reader.cancel();
-  }
+  return {
+    next: () => reader.read(),
+    return: async () => {
+      await reader.cancel();
+      return { done: true, value: undefined };
+    },
+  };
 }
 
 /** The chunks of a line that has not ended. */
