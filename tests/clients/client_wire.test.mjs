@@ -125,4 +125,11 @@ describe("messages", () => {
     const lookup = decode(tables.getInboxIdsRequest, Uint8Array.from([0x0a, 2, 0x10, 9]));
     assert.deepEqual(lookup.requests, [{ identifier: "", kind: 9 }]);
   });
+
+  test("a number that its field can not hold is refused, not cut", () => {
+    const update = (clientTimestampNs) => ({ kind: "identity-update", inboxId: "", actions: [], clientTimestampNs });
+    for (const number of [2n ** 64n, -1n]) assert.throws(() => encode(tables.clientEnvelope, update(number)), TypeError);
+    const most = 2n ** 64n - 1n;
+    assert.equal(decode(tables.clientEnvelope, encode(tables.clientEnvelope, update(most))).clientTimestampNs, most);
+  });
 });

@@ -109,7 +109,8 @@ function writeField(out: Writer, number: number, kind: Kind, value: unknown, alw
     case "uint32":
     case "uint64":
     case "safe": {
-      const amount = BigInt.asUintN(kind === "uint32" ? 32 : 64, BigInt(value as number | bigint));
+      const amount = BigInt(value as number | bigint);
+      if (amount !== BigInt.asUintN(kind === "uint32" ? 32 : 64, amount)) throw new TypeError(`${amount} is not a ${kind}`);
       if (amount !== 0n || always) out.varint(number, amount);
       return;
     }
