@@ -1,13 +1,14 @@
 // What the package's connection does while it waits: it is woken, it notices silence, and it asks for a credential once.
 
 import assert from "node:assert/strict";
-import { afterEach, describe, mock, test } from "node:test";
+import { afterEach, beforeEach, describe, mock, test } from "node:test";
 import { Door, answered } from "../support/door.mjs";
 import { frame } from "../support/raw.mjs";
 import { encode } from "../support/wire.mjs";
 
 const dist = new URL("../../target/client-package/dist/", import.meta.url);
 const { Connection } = await import(new URL("transport/connection.js", dist));
+const { Subscription } = await import(new URL("backend/subscription.js", dist));
 const { CredentialSource } = await import(new URL("transport/credential.js", dist));
 
 const PATH = "/xmtp.backend.v1.SubscriptionService/Subscribe";
@@ -287,5 +288,39 @@ describe("a credential", () => {
     assert.deepEqual(await Promise.all([source.token("token 1"), source.token("token 1")]), ["token 3", "token 3"]);
     assert.equal(await source.token("token 1"), "token 3", "somebody else has another already");
     assert.equal(asked, 3);
+  });
+
+  test("that never comes does not keep a caller who gives up", async () => {
+    const controller = new AbortController();
+    const connection = new Connection("http://127.0.0.1:9", () => new Promise(() => undefined));
+    const calling = connection.unary("/a", new Uint8Array(), { signal: controller.signal });
+    const reason = new Error("no longer wanted");
+    controller.abort(reason);
+    await assert.rejects(calling, (thrown) => thrown === reason);
+  });
+});
+
+describe("a subscription of more topics than a body can carry", () => {
+  beforeEach(() => take());
+  afterEach(() => {
+    globalThis.WebSocket = realSocket;
+  });
+
+  test("tries WebSockets again after one that did not get through", async () => {
+    const [first, second] = ["00".padEnd(34, "1"), "00".padEnd(34, "2")];
+    const connection = new Connection("http://127.0.0.1:9");
+    const again = new Promise((resolve) => {
+      connection.pause = async () => resolve();
+    });
+    const limits = { maxStreamTopics: 2, maxStaticTopics: 1, maxUpdateBurst: 2 };
+    const subscription = new Subscription(connection, limits, [first, second], []);
+    const reading = subscription.next();
+    await new Promise(setImmediate);
+    FakeSocket.all[0].end(1006);
+    await again;
+    await new Promise(setImmediate);
+    assert.equal(FakeSocket.all.length, 2);
+    await subscription.return();
+    assert.deepEqual(await reading, { done: true, value: undefined });
   });
 });

@@ -196,7 +196,9 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
 
   #open(): Stream {
     const connection = this.#connection;
-    this.#isDuplex = connection.canDuplex;
+    const { maxStaticTopics } = this.#limits;
+    const isOnlyDuplex = this.#interest.size > maxStaticTopics;
+    this.#isDuplex = connection.canDuplex || (isOnlyDuplex && !connection.isDuplexBlocked);
     if (this.#isDuplex) {
       this.#interest.begin();
       this.#updates = 0;
@@ -204,8 +206,7 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
       this.#update();
       return this.#stream;
     }
-    const { maxStaticTopics } = this.#limits;
-    if (this.#interest.size > maxStaticTopics) {
+    if (isOnlyDuplex) {
       const message = `WebSockets do not get through, and without one a subscription carries at most ${maxStaticTopics} topics`;
       throw new CallFailure(drawn("invalid-argument", message));
     }

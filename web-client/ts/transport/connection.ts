@@ -2,6 +2,7 @@
  * One connection to a deployment: calls in bytes, streams, one credential, one set of counts, for everyone who shares it. It
  * knows paths and frames and no message. It runs in windows, workers and Node.
  */
+import { abortable } from "../abort.js";
 import { type Credential, CredentialSource } from "./credential.js";
 import { type Arrival, frame } from "./frames.js";
 import { request, type RequestOptions } from "./response.js";
@@ -70,13 +71,14 @@ export class Connection {
     const body = frame(message);
     options.signal?.throwIfAborted();
     const credential = options.isPublic === true ? new CredentialSource(undefined) : this.#credential;
-    const token = await credential.token();
+    const token = await abortable(credential.token(), options.signal);
     try {
       return await this.#attempt(path, body, token, options);
     } catch (thrown) {
       const isRefused = thrown instanceof CallFailure && thrown.end.isStated && thrown.end.code === "unauthenticated";
       if (!isRefused || !credential.isRenewable) throw thrown;
-      return await this.#attempt(path, body, await credential.token(token), options);
+      const another = await abortable(credential.token(token), options.signal);
+      return await this.#attempt(path, body, another, options);
     }
   }
 
@@ -99,7 +101,12 @@ export class Connection {
 
   /** Whether a stream in both directions is worth trying: there are WebSockets here, and they get through. */
   get canDuplex(): boolean {
-    return typeof WebSocket === "function" && this.#suspect === undefined && Date.now() >= this.#socketsBlockedUntil;
+    return this.#suspect === undefined && !this.isDuplexBlocked;
+  }
+
+  /** Whether WebSockets are known not to get through. One that did not proves nothing: it may be that nothing does. */
+  get isDuplexBlocked(): boolean {
+    return typeof WebSocket !== "function" || Date.now() < this.#socketsBlockedUntil;
   }
 
   /** Waits before another attempt: so long, or until {@link reconnectNow}. An aborted signal ends the wait too. */
