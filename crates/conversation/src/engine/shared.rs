@@ -1,5 +1,7 @@
 //! What all conversations of an engine share: the agent, the Router's instance, the numbers, the outbox.
 
+use std::collections::BTreeMap;
+
 use conclave_harness::{AgentId, RouterInstanceId};
 
 use super::Local;
@@ -9,7 +11,6 @@ use super::outbox::{Envelope, Outbox};
 use super::text::message_text;
 use crate::certificates::EvidenceMemory;
 use crate::membership::Membership;
-use crate::ordered::OrderedMap;
 use crate::outer_message::seal_outer_message;
 use crate::store::Transition;
 use crate::store::rows::{Disposition, OutboundInvitation, OutboundRow};
@@ -50,7 +51,7 @@ pub(super) struct Shared {
     pub(super) numbers: Numbers,
     pub(super) memory: EvidenceMemory,
     pub(super) outbox: Outbox,
-    pub(super) deliveries: OrderedMap<DeliveryToken, DeliveryEntry>,
+    pub(super) deliveries: BTreeMap<DeliveryToken, DeliveryEntry>,
     /// Conversations whose run ended in this step: their cursors become durable with it.
     pub(super) recovered: Vec<ConversationId>,
     /// Set once, and final.

@@ -141,6 +141,24 @@ fn a_row_that_disagrees_with_what_it_holds_refuses_the_start() {
 
 // CONV-G11
 #[test]
+fn a_finished_post_that_names_another_record_refuses_the_start() {
+    let (world, _, _) = lived_in();
+    let finished = |row: &PostIntentRow| row.completed_record_hash.is_some();
+    let stores = world
+        .members
+        .iter()
+        .map(|member| (member.local(), member.store.snapshot()));
+    let (local, rows) = { stores }
+        .find(|(_, rows)| rows.rows::<PostIntentRow>().unwrap().iter().any(finished))
+        .unwrap();
+    let elsewhere = changed::<PostIntentRow>(&rows, finished, |row| {
+        row.completed_record_hash = Some("rch_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned());
+    });
+    assert_eq!(refused_at(&local, &elsewhere), Table::PostIntents);
+}
+
+// CONV-G11
+#[test]
 fn a_missing_row_refuses_the_start() {
     let (_, local, rows) = lived_in();
     fn each<R: Row>(local: &Local, rows: &Snapshot) {

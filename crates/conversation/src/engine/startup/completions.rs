@@ -29,10 +29,13 @@ pub(super) fn posts_by_conversation(
 }
 
 /// The local posts and the deliveries of a conversation, each taken once by the record that finishes it.
+///
+/// As many as the history is long, they are keyed as their rows are, so that each stands behind those before it, and what is
+/// taken leaves its place: a sorted vector moves nothing then.
 pub(super) struct Completions {
     local_id: AgentId,
-    intents: OrderedMap<String, PostIntentRow>,
-    deliveries: OrderedMap<String, PendingDeliveryRow>,
+    intents: OrderedMap<String, Option<PostIntentRow>>,
+    deliveries: OrderedMap<String, Option<PendingDeliveryRow>>,
     unfinished: Vec<(u64, PostIntent)>,
 }
 
@@ -58,8 +61,8 @@ impl Completions {
             require(&row, agrees, "a column disagrees with the intent")?;
             match &row.completed_record_hash {
                 None => unfinished.push((row.intent_sequence, intent)),
-                Some(record_hash) => {
-                    intents.insert(record_hash.clone(), row);
+                Some(_) => {
+                    intents.insert(row.post_id.clone(), Some(row));
                 }
             }
         }
@@ -67,7 +70,7 @@ impl Completions {
         let deliveries = rows
             .below::<PendingDeliveryRow>(&Key::new([&membership.conversation_id().to_string()]))?
             .into_iter()
-            .map(|row| (row.record_hash.clone(), row))
+            .map(|row| (row.record_hash.clone(), Some(row)))
             .collect();
         Ok(Completions {
             local_id,
@@ -86,7 +89,8 @@ impl Completions {
         let record_hash = certified.record().hash().to_string();
         let intent = certified.record_core().post_intent();
         if intent.author_agent_id == self.local_id {
-            let Some(row) = self.intents.remove(&record_hash) else {
+            let held = self.intents.get_mut(&intent.post_id.to_string());
+            let Some(row) = held.and_then(Option::take) else {
                 let key = Key::new([&intent.author_agent_id.to_string(), &intent.post_id.to_string()]);
                 return Err(surplus(
                     Table::PostIntents,
@@ -94,13 +98,19 @@ impl Completions {
                     "a certified local post is not finished",
                 ));
             };
+            require(
+                &row,
+                row.completed_record_hash.as_ref() == Some(&record_hash),
+                "the record that finished it is not certified",
+            )?;
             return require(
                 &row,
                 row.canonical_intent == canonical(intent),
                 "the record carries another post",
             );
         }
-        let Some(row) = self.deliveries.remove(&record_hash) else {
+        let held = self.deliveries.get_mut(&record_hash);
+        let Some(row) = held.and_then(Option::take) else {
             let key = Key::new([&intent.conversation_id.to_string(), &record_hash]);
             return Err(surplus(
                 Table::PendingDeliveries,
@@ -116,10 +126,10 @@ impl Completions {
 
     /// What is left is unfinished; a row that claims to be finished by no record is corrupt.
     pub(super) fn unfinished(self) -> Result<VecDeque<Intent>, Corruption> {
-        if let Some(row) = self.intents.values().next() {
+        if let Some(row) = self.intents.values().flatten().next() {
             return Err(corrupt(row, "the record that finished it is not certified"));
         }
-        if let Some(row) = self.deliveries.values().next() {
+        if let Some(row) = self.deliveries.values().flatten().next() {
             return Err(corrupt(row, "its record is not certified"));
         }
         Ok(self

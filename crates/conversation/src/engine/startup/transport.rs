@@ -1,5 +1,7 @@
 //! What is on its way, watched, delivered and read.
 
+use std::collections::BTreeMap;
+
 use conclave_harness::{AgentCard, AgentId, EncodedSignedMessage, MessageId, WireVersions, sealed_body};
 
 use crate::engine::Local;
@@ -152,8 +154,8 @@ pub(super) fn load_watched(
 pub(super) fn load_deliveries(
     rows: &Snapshot,
     draft: &mut Draft<'_>,
-) -> Result<OrderedMap<DeliveryToken, DeliveryEntry>, Corruption> {
-    let mut deliveries = OrderedMap::new();
+) -> Result<BTreeMap<DeliveryToken, DeliveryEntry>, Corruption> {
+    let mut deliveries = BTreeMap::new();
     let mut pending = Vec::new();
     for row in rows.rows::<PendingDeliveryRow>()? {
         let delivery = Delivery {
