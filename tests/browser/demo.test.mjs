@@ -131,8 +131,8 @@ describe("the demo", () => {
     const [alice, bob] = await pair();
     await alice.say("through everything");
     await alice.sees("through everything");
-    await Promise.all([deployment.killRuntime(), alice.page.reload(), bob.page.reload()]);
-    await Promise.all([alice.isOpen(), bob.isOpen()]);
+    const killed = deployment.killRuntime();
+    await Promise.all([alice, bob].map((window) => window.reloadWhile(killed)));
     await alice.holds(["first", "through everything"]);
     await bob.holds(["first", "through everything"]);
   });

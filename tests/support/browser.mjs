@@ -56,6 +56,37 @@ export class AgentWindow {
     return window;
   }
 
+  /**
+   * Reloads the page while the deployment is gone, and resolves when the agent is open and connected. Where one of the page's own
+   * files was cut off the page can not begin; it is loaded once more when the deployment is `back`, as its user would.
+   */
+  async reloadWhile(back) {
+    const { page } = this;
+    const files = ["document", "script", "stylesheet"];
+    const isFile = (request) => files.includes(request.resourceType()) || request.url().endsWith(".wasm");
+    let isCut = false;
+    const cut = new Promise((resolve) => {
+      const note = (request) => {
+        if (!isFile(request)) return;
+        isCut = true;
+        resolve();
+      };
+      page.on("requestfailed", note);
+      page.on("response", (response) => response.status() >= 500 && note(response.request()));
+    });
+    const opened = page
+      .reload()
+      .then(() => this.isOpen())
+      .catch((error) => {
+        if (!isCut) throw error;
+      });
+    await Promise.race([opened, cut]);
+    await back;
+    if (!isCut) return;
+    await page.reload();
+    await this.isOpen();
+  }
+
   /** Resolves when the agent is open and connected. */
   async isOpen() {
     await byId(this.page, "agent-name").filter({ hasText: this.name }).waitFor();
