@@ -6,6 +6,7 @@
 
 mod encoder;
 mod reader;
+mod scanner;
 
 pub use self::reader::{AS_WRITTEN, ReadError, read};
 
