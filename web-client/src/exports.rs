@@ -73,11 +73,6 @@ pub async fn restore(storage_name: String) -> Result<(), JsValue> {
 
 #[wasm_bindgen]
 impl Core {
-    /// The local agent's id.
-    pub fn agent_id(&self) -> String {
-        self.0.agent_id()
-    }
-
     /// Carries out an operation by its name (`endpoint/requests.rs` has them all). Its arguments are a JSON object; its
     /// answer is JSON, or empty where there is nothing to say.
     pub fn request(&self, operation: String, arguments: String, signal: Option<AbortSignal>) -> Promise {

@@ -1,6 +1,6 @@
 //! What JavaScript calls to verify an export, line by line. It needs no endpoint, no store and no network.
 
-use conclave_conversation::export::{ExportBegin, ExportError, ExportVerifier};
+use conclave_conversation::export::{EXPORT_LINE_BYTES_MAX, ExportBegin, ExportError, ExportVerifier};
 use conclave_harness::{PublicJwk, WireVersions};
 use serde_json::json;
 use wasm_bindgen::prelude::*;
@@ -22,6 +22,11 @@ impl Verifier {
         };
         let verifier = ExportVerifier::new(key.public_key(), WireVersions::history(), begin);
         Some(Verifier(verifier))
+    }
+
+    /// Most bytes of a line.
+    pub fn line_bytes_max() -> usize {
+        EXPORT_LINE_BYTES_MAX
     }
 
     /// Verifies the next line; `{ line, reason }` as JSON if it does not verify.

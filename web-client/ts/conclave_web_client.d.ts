@@ -45,8 +45,6 @@ export function restore(storage_name: string): Promise<void>;
 /** An open endpoint. */
 export class Core {
   private constructor();
-  /** The local agent's id. */
-  agent_id(): string;
   /**
    * Carries out an operation by its name. `argumentsJson` is an object; the answer is JSON, or empty where there is
    * nothing to say. The signal is asked before a send is recorded.
@@ -64,6 +62,8 @@ export class Verifier {
   static create(registry_key: string, is_excerpt: boolean): Verifier | undefined;
   /** Takes the next line, without its line feed; `{ line, reason }` as JSON if it does not verify. */
   line(bytes: Uint8Array): string | undefined;
+  /** Most bytes of a line; a longer one is refused. */
+  static line_bytes_max(): number;
   /** Takes what stands behind the last line feed. */
   end(rest: Uint8Array): string | undefined;
   free(): void;

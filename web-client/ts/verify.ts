@@ -87,9 +87,6 @@ export interface FailedExport extends Found {
 /** What came of verifying an export. */
 export type ExportVerification = VerifiedExport | FailedExport;
 
-/** No line of an export is longer, in bytes; the module refuses one that is. */
-const LINE_BYTES_MAX = 196_027;
-
 /** How long verification goes on, in milliseconds, before whatever else waits has its turn. */
 const SLICE_MS = 12;
 
@@ -124,6 +121,7 @@ export async function verify(file: ExportFile, registryKey: Ed25519Jwk, options:
   const { Verifier } = await abortable(loadCore(wasm), signal);
   const verifier = Verifier.create(key, excerpt);
   if (verifier === undefined) throw new VerifyError("invalid-options", "`registryKey` is not an Ed25519 public key");
+  const lineBytesMax = Verifier.line_bytes_max();
   const found = new Collector();
   const progress = { lines: 0, posts: 0, bytes: 0 };
   let since = performance.now();
@@ -157,7 +155,7 @@ export async function verify(file: ExportFile, registryKey: Ed25519Jwk, options:
       }
       rest.add(value.subarray(start));
       // Too long already: the verifier says so.
-      const refusal = rest.length > LINE_BYTES_MAX ? verifier.line(rest.end()) : undefined;
+      const refusal = rest.length > lineBytesMax ? verifier.line(rest.end()) : undefined;
       if (refusal !== undefined) return refuse(refusal);
     }
     const refusal = verifier.end(rest.end());

@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context as _;
 
 use crate::{
-    build::{self, WasmCrate},
+    build::{self, Bindings, WasmCrate},
     children, progress,
     stamp::Stamp,
     tools::Tools,
@@ -185,14 +185,11 @@ fn module(workspace: &Workspace, debug: bool) -> anyhow::Result<PathBuf> {
         return Ok(folder);
     }
     stamp.forget()?;
-    empty(&folder)?;
-    wasm_bindgen_cli_support::Bindgen::new()
-        .input_path(&compiled)
-        .out_name(GLUE)
-        .web(true)?
-        .typescript(false)
-        .generate(&folder)
-        .context("the client's glue cannot be written")?;
+    let bindings = Bindings {
+        name: GLUE,
+        replaceable_instance: false,
+    };
+    bindings.write(&compiled, &folder)?;
     if !debug {
         let plain = folder.join("plain.wasm");
         fs::rename(&module, &plain).context("setting the client's module aside")?;

@@ -39,7 +39,7 @@ pub(crate) fn store_suite(workspace: &Workspace) -> anyhow::Result<()> {
         return Ok(());
     }
     let bindings = Bindings {
-        typescript: false,
+        name: "index",
         replaceable_instance: false,
     };
     bindings.write(&compiled, &folder)?;

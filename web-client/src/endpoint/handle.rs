@@ -84,11 +84,6 @@ impl Handle {
         }
     }
 
-    /// The local agent's id.
-    pub(crate) fn agent_id(&self) -> String {
-        self.card.agent_id().to_string()
-    }
-
     /// Sends a post under this id, 32 bytes in base64url; returns when it is certified. Asked again it is the same post.
     /// `is_cancelled` is asked before anything is recorded.
     pub(crate) async fn send(

@@ -86,7 +86,6 @@ pub(crate) async fn carry_out(
         "history" => handle.history(arguments).await,
         "registryKey" => Ok(handle.registry_key()),
         "conversations" => handle.conversations().await,
-        "openPosts" => handle.open_posts(),
         "wake" => {
             handle.wake();
             Ok(String::new())

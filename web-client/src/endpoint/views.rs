@@ -42,10 +42,7 @@ impl Driver {
     }
 
     pub(super) fn show_stall(&self, id: &ConversationId, stall: Option<&Stall>) {
-        let Some(membership) = self.membership_of(id) else {
-            return;
-        };
-        let waits = stall.map(|stall| {
+        self.show_waits("stall", id, stall, |membership, stall| {
             let waiting_for = match stall.waiting_for {
                 WaitingFor::Signatures => "signatures",
                 WaitingFor::Votes => "votes",
@@ -57,16 +54,10 @@ impl Driver {
                 "behindAnother": stall.behind_another,
             })
         });
-        self.observer.tell_progress(&json!({
-            "kind": "stall", "address": canonical_address(membership, &self.local_id), "waits": waits,
-        }));
     }
 
     pub(super) fn show_recovery(&self, id: &ConversationId, recovery: Option<&RecoveryState>) {
-        let Some(membership) = self.membership_of(id) else {
-            return;
-        };
-        let waits = recovery.map(|state| {
+        self.show_waits("recovery", id, recovery, |membership, state| {
             let phase = match state.phase {
                 RecoveryPhase::CatchUp => "catch-up",
                 RecoveryPhase::EveryMember => "every-member",
@@ -80,8 +71,22 @@ impl Driver {
                 "detail": state.reason.to_string(),
             })
         });
+    }
+
+    /// Tells what a conversation waits for, as `picture` shows it; that it waits no longer, where there is nothing.
+    fn show_waits<T>(
+        &self,
+        kind: &str,
+        id: &ConversationId,
+        waited_for: Option<T>,
+        picture: impl FnOnce(&Membership, T) -> serde_json::Value,
+    ) {
+        let Some(membership) = self.membership_of(id) else {
+            return;
+        };
+        let waits = waited_for.map(|waited_for| picture(membership, waited_for));
         self.observer.tell_progress(&json!({
-            "kind": "recovery", "address": canonical_address(membership, &self.local_id), "waits": waits,
+            "kind": kind, "address": canonical_address(membership, &self.local_id), "waits": waits,
         }));
     }
 

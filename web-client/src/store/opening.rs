@@ -163,7 +163,7 @@ pub(super) async fn inspect(name: &str) -> Result<&'static str, StoreFailure> {
         Ok(Opening::Initialize) => "create",
         Ok(Opening::Reopen { .. }) => "reopen",
         Ok(Opening::Migrate { .. }) => "migrate",
-        Err(refusal) => refusal.code(),
+        Err(refusal) => StoreFailure::from(refusal).fault().code(),
     })
 }
 
@@ -210,12 +210,10 @@ async fn back_up(name: &str, rows: Vec<(&'static str, Rows)>) -> Result<(), Stor
         Some((connection, _)) => connection.next_version(),
         None => 1,
     };
-    let stores = backup_stores();
-    let (connection, _) = Connection::upgrade(&name, version, stores.clone(), Vec::new()).await?;
-    let mut changes: Vec<_> = stores.iter().map(|store| Change::Clear(store)).collect();
-    changes.extend(puts(rows));
+    let (connection, _) = Connection::upgrade(&name, version, backup_stores(), Vec::new()).await?;
+    let mut changes: Vec<_> = puts(rows).collect();
     changes.push(Change::Put(BACKUP, Key::new([BACKUP]), COMPLETE.to_vec()));
-    connection.write(&stores, changes).await
+    replace(&connection, &backup_stores(), changes).await
 }
 
 /// The backup, if there is one, and how it stands.
@@ -240,10 +238,8 @@ pub(super) async fn supersede_backup(name: &str) -> Result<(), StoreFailure> {
     let (Some((connection, _)), Some(_)) = backup_of(name).await? else {
         return Ok(());
     };
-    let stores = backup_stores();
-    let mut changes: Vec<_> = stores.iter().map(|store| Change::Clear(store)).collect();
-    changes.push(Change::Put(BACKUP, Key::new([BACKUP]), SUPERSEDED.to_vec()));
-    connection.write(&stores, changes).await
+    let note = Change::Put(BACKUP, Key::new([BACKUP]), SUPERSEDED.to_vec());
+    replace(&connection, &backup_stores(), vec![note]).await
 }
 
 /// Puts the backup back, in one transaction, if the migrated store was not started since. The caller owns the
@@ -256,10 +252,18 @@ pub(super) async fn restore(name: &str) -> Result<(), StoreFailure> {
     let (Some((connection, _)), Some((backup, _))) = (looked.watched, backup) else {
         return Ok(());
     };
-    let stores = store_names();
-    let mut changes: Vec<_> = stores.iter().map(|store| Change::Clear(store)).collect();
-    changes.extend(puts(read_all(&backup).await?));
-    connection.write(&stores, changes).await
+    let rows = puts(read_all(&backup).await?).collect();
+    replace(&connection, &store_names(), rows).await
+}
+
+/// Puts rows into object stores in place of all they hold, in one transaction.
+async fn replace(
+    connection: &Connection,
+    stores: &[&'static str],
+    rows: Vec<Change>,
+) -> Result<(), StoreFailure> {
+    let clears = stores.iter().map(|store| Change::Clear(store));
+    connection.write(stores, clears.chain(rows).collect()).await
 }
 
 /// Every row of a store, its shell's included. Read a page at a time: nobody writes, because the store is owned alone.

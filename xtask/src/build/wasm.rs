@@ -79,15 +79,15 @@ impl WasmCrate<'_> {
 /// How the glue is written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bindings {
-    /// Write `.d.ts` files too.
-    pub(crate) typescript: bool,
+    /// The glue's name: `NAME.js` and `NAME_bg.wasm`.
+    pub(crate) name: &'static str,
     /// Export `__wbg_reset_state`, which replaces the instance, and number the instances so that objects of an earlier
     /// one refuse to touch a later.
     pub(crate) replaceable_instance: bool,
 }
 
 impl Bindings {
-    /// Writes `index.js` and `index_bg.wasm` for `module` into `directory`, which is emptied first. The glue is an
+    /// Writes the glue of `module` and the module it loads into `directory`, which is emptied first. The glue is an
     /// ES module that exports `initSync({ module })`.
     ///
     /// # Errors
@@ -101,9 +101,9 @@ impl Bindings {
         fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
         wasm_bindgen_cli_support::Bindgen::new()
             .input_path(module)
-            .out_name("index")
+            .out_name(self.name)
             .web(true)?
-            .typescript(self.typescript)
+            .typescript(false)
             .reset_state_function(self.replaceable_instance)
             .generate(directory)
             .with_context(|| format!("the glue for {} cannot be written", module.display()))

@@ -122,7 +122,7 @@ pub(crate) fn worker(workspace: &Workspace, options: WorkerOptions) -> anyhow::R
 /// Puts the glue, watched, and the hand-written JavaScript side by side in `parts`.
 fn assemble(compiled: &Path, scripts: &Path, parts: &Path) -> anyhow::Result<()> {
     Bindings {
-        typescript: false,
+        name: "index",
         replaceable_instance: true,
     }
     .write(compiled, parts)?;

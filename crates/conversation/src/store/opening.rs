@@ -114,19 +114,6 @@ pub enum OpeningRefusal {
     RolledBack,
 }
 
-impl OpeningRefusal {
-    /// The stable code.
-    pub const fn code(&self) -> &'static str {
-        match self {
-            OpeningRefusal::NewerSchema { .. } => "newer-schema",
-            OpeningRefusal::PreReset { .. } => "pre-reset",
-            OpeningRefusal::Incompatible(_) => "incompatible",
-            OpeningRefusal::Evicted(_) => "store-evicted",
-            OpeningRefusal::RolledBack => "store-rolled-back",
-        }
-    }
-}
-
 /// Decides how a store is opened.
 ///
 /// # Errors
