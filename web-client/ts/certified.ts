@@ -2,6 +2,7 @@
  * From the canonical lines of a verified history to what this package shows of them. Every line was verified by the
  * module before it comes here, so its form is known; here it is only taken apart.
  */
+import { fromBase64url } from "./base64url.js";
 import type { AgentAddress, Content, Ed25519Jwk, HistoryEntry, SignerEntry } from "./types.js";
 
 /** A General JWS with one signature, as cards and signed messages are written. */
@@ -93,12 +94,6 @@ export interface CompletedReanchor {
   readonly anchorHash: string;
   readonly reanchor: ReanchorBody;
   readonly certificate: { readonly votes: readonly GeneralJws[] };
-}
-
-/** The bytes of unpadded base64url. */
-export function fromBase64url(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
 const utf8 = new TextDecoder();

@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { toBase64url } from "./base64url.js";
 import { Broadcast } from "./broadcast.js";
 import { loadCore } from "./core.js";
 import { type ConclaveError, OpenError, SendError } from "./errors.js";
@@ -8,6 +9,7 @@ import { LiveState } from "./live_state.js";
 import { Messages } from "./messages.js";
 import { type Plan, placeOf } from "./opening.js";
 import { type PostProof, type ProofOptions, readProof } from "./proof.js";
+import { keyJson } from "./registry_key.js";
 import type { Seat } from "./seat.js";
 import {
   inspectStore,
@@ -157,7 +159,7 @@ export class Endpoint {
     if (!isText(to)) throw new SendError("invalid-address", "an address is a string");
     const parts: Content = typeof content === "string" ? [{ type: "text", text: content }] : content;
     // Minted here: whichever tab records the post, asked again it is the same.
-    const postId = `pst_${base64Url(crypto.getRandomValues(new Uint8Array(32)))}`;
+    const postId = `pst_${toBase64url(crypto.getRandomValues(new Uint8Array(32)))}`;
     await this.#seat.request("send", JSON.stringify({ to, content: encodeContent(parts), postId }), signal);
     return { postId };
   }
@@ -329,9 +331,9 @@ function hostOf({ worker = false, backend, credential, onOpening, wasm }: OpenOp
 /** A thumbprint URI as it is, a key as its canonical JSON. */
 function encodeRegistryKey(key: OpenOptions["registryKey"]): string | undefined {
   if (key === undefined || typeof key === "string") return key;
-  if (typeof key !== "object" || key === null) throw new OpenError("invalid-options", "`registryKey` is not a key");
-  const { crv, kty, x } = key;
-  return JSON.stringify({ crv, kty, x });
+  const json = keyJson(key);
+  if (json === undefined) throw new OpenError("invalid-options", "`registryKey` is not a key");
+  return json;
 }
 
 /** The thumbprint URI of a key in the form {@link encodeRegistryKey} gives (RFC 7638, RFC 9278). */
@@ -339,11 +341,7 @@ async function thumbprint(key: string | undefined): Promise<string | undefined> 
   // Without Web Crypto there are no Web Locks either, and the opening says so.
   if (key === undefined || !key.startsWith("{") || !("subtle" in crypto)) return key;
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key)));
-  return `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${base64Url(hash)}`;
-}
-
-function base64Url(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes)).replace(/[+/=]/g, (sign) => ({ "+": "-", "/": "_" })[sign] ?? "");
+  return `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${toBase64url(hash)}`;
 }
 
 /** The content as JSON text; the module checks it against its schema. */

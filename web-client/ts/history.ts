@@ -178,14 +178,14 @@ export class History implements Promise<HistoryPage>, AsyncIterable<HistoryEntry
 
   /** Every post of the snapshot. Leaving the loop releases the snapshot; so does its end. */
   async *[Symbol.asyncIterator](): AsyncGenerator<HistoryEntry, undefined, undefined> {
-    const { limit, signal } = this.#options;
+    const { after: _, ...again } = this.#options;
     let page = await this.#page(this.#options);
     const { next: first } = page;
     try {
       for (;;) {
         yield* page.entries;
         if (page.next === undefined) return undefined;
-        page = await this.#page({ continuation: page.next, ...defined({ limit, signal }) });
+        page = await this.#page({ ...again, continuation: page.next });
       }
     } finally {
       if (first !== undefined && this.#options.continuation === undefined) this.#snapshots.release(first);
@@ -223,11 +223,6 @@ export class History implements Promise<HistoryPage>, AsyncIterable<HistoryEntry
       question = within(snapshot, next);
     }
   }
-}
-
-/** Without the members that are `undefined`. */
-function defined<T extends object>(options: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
 }
 
 /** Items asked for at a time by an export. The owner of the store may give fewer. */

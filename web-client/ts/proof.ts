@@ -1,9 +1,9 @@
 /** The proof of one post: what was signed, by whom, and everything a third party needs to check it. */
+import { fromBase64url } from "./base64url.js";
 import {
   addressOf,
   type CertifiedRecord,
   entryOf,
-  fromBase64url,
   type GeneralJws,
   type Members,
   payloadOf,

@@ -7,8 +7,8 @@ import type { Core } from "./conclave_web_client.js";
 import { ConclaveError, fromCore } from "./errors.js";
 import type { ConnectionEvent, EndpointEvent } from "./events.js";
 import { BEGIN, LiveState } from "./live_state.js";
+import { pause } from "./pause.js";
 import { StorageUse } from "./storage_use.js";
-import { pause } from "./store.js";
 import type { Connection } from "./transport/connection.js";
 import type { EndpointOptions, OpeningProgress } from "./types.js";
 

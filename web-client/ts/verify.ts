@@ -17,6 +17,8 @@ import {
 } from "./certified.js";
 import { loadCore } from "./core.js";
 import { VerifyError } from "./errors.js";
+import { pause } from "./pause.js";
+import { keyJson } from "./registry_key.js";
 import type { Ed25519Jwk, HistoryEntry, OpenOptions } from "./types.js";
 
 export type { AnchorEntry, Member } from "./certified.js";
@@ -148,7 +150,7 @@ export async function verify(file: ExportFile, registryKey: Ed25519Jwk, options:
         progress.posts = found.posts.length;
         if (performance.now() - since > SLICE_MS) {
           onProgress?.({ ...progress });
-          await turn();
+          await pause();
           signal?.throwIfAborted();
           since = performance.now();
         }
@@ -219,9 +221,9 @@ function keyText(key: Ed25519Jwk): string {
   if (typeof key === "string") {
     throw new VerifyError("invalid-options", "a thumbprint verifies no signature: give the Registry's key itself, as a JWK");
   }
-  if (typeof key !== "object" || key === null) throw new VerifyError("invalid-options", "`registryKey` is not a key");
-  const { crv, kty, x } = key;
-  return JSON.stringify({ crv, kty, x });
+  const json = keyJson(key);
+  if (json === undefined) throw new VerifyError("invalid-options", "`registryKey` is not a key");
+  return json;
 }
 
 type Chunks = AsyncIterator<Uint8Array, unknown, undefined>;
@@ -280,9 +282,4 @@ class Rest {
     this.length = 0;
     return line;
   }
-}
-
-/** Lets everything else that waits have its turn. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve));
 }

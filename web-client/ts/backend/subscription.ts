@@ -7,7 +7,7 @@ import { delayAfter } from "./calls.js";
 import { backendError, mayRepeat } from "./failure.js";
 import { Interest, type Registration } from "./interest.js";
 import * as tables from "./tables.js";
-import { parseTopic, parseTopics } from "./topics.js";
+import { isTopicInput, parseTopic, parseTopics } from "./topics.js";
 import type { Limits, StoredEnvelope, Topic, TopicInput, Topics } from "./types.js";
 import { decode, encode, WireError } from "./wire.js";
 
@@ -86,8 +86,7 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
 
   /** Reads topics no longer; nothing more of them comes. */
   remove(topics: TopicInput | Iterable<TopicInput>): void {
-    const isOne = typeof topics === "string" || topics instanceof Uint8Array;
-    for (const topic of isOne ? [topics] : topics) this.#interest.remove(parseTopic(topic));
+    for (const topic of isTopicInput(topics) ? [topics] : topics) this.#interest.remove(parseTopic(topic));
     this.#changed();
     this.#settleCaughtUp();
   }
@@ -276,7 +275,8 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
   }
 
   #settleCaughtUp(): void {
-    if (!this.#interest.isCaughtUp && !this.#ended.signal.aborted) return;
+    // Asked last: it looks at every topic.
+    if (this.#caughtUp.length === 0 || (!this.#ended.signal.aborted && !this.#interest.isCaughtUp)) return;
     for (const resolve of this.#caughtUp.splice(0)) resolve();
   }
 

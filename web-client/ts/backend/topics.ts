@@ -48,16 +48,21 @@ export function parseTopic(input: TopicInput): Topic {
   throw new BackendError("invalid-argument", `"${topic}" is not a topic: make one by the functions of \`topics\``);
 }
 
+/** Whether this is one topic, and not what holds topics. */
+export function isTopicInput(input: unknown): input is TopicInput {
+  return typeof input === "string" || input instanceof Uint8Array;
+}
+
 /**
  * The topics with their cursors, each once, from the lowest cursor given for it (API-242).
  *
  * @throws {@link BackendError} `invalid-argument`
  */
 export function parseTopics(input: Topics): Map<Topic, bigint> {
-  const single = typeof input === "string" || input instanceof Uint8Array || "topic" in input;
+  const single = isTopicInput(input) || "topic" in input;
   const cursors = new Map<Topic, bigint>();
   for (const one of single ? [input] : input) {
-    const isBare = typeof one === "string" || one instanceof Uint8Array;
+    const isBare = isTopicInput(one);
     const topic = parseTopic(isBare ? one : one.topic);
     const after = (isBare ? undefined : one.after) ?? 0n;
     if (typeof after !== "bigint" || after < 0n || after > SEQUENCE_ID_MAX) {

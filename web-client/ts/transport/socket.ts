@@ -2,6 +2,7 @@
  * A stream over a WebSocket (docs/decisions/0012): every message is binary and one frame; the last of the server is a trailer
  * frame. Depends on frames and statuses.
  */
+import { toBase64url } from "../base64url.js";
 import { type Arrival, frame, FrameReader } from "./frames.js";
 import { CODES, drawn, type End } from "./status.js";
 import type { Carrier } from "./stream.js";
@@ -25,7 +26,7 @@ export function carryBySocket(
   sink: (arrival: Arrival) => void,
   onVerdict: (gotThrough: boolean) => void,
 ): Carrier {
-  const protocols = token === undefined ? [] : [SUBPROTOCOL, TOKEN_SUBPROTOCOL + base64url(token)];
+  const protocols = token === undefined ? [] : [SUBPROTOCOL, TOKEN_SUBPROTOCOL + toBase64url(new TextEncoder().encode(token))];
   let socket: WebSocket;
   try {
     socket = new WebSocket(url.replace(/^http/, "ws"), protocols);
@@ -88,9 +89,4 @@ export function carryBySocket(
     },
     close,
   };
-}
-
-function base64url(text: string): string {
-  const binary = String.fromCharCode(...new TextEncoder().encode(text));
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
