@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { after, before, describe, test } from "node:test";
-import { launch, watch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { after, describe, test } from "node:test";
+import { watch } from "../support/browser.mjs";
 import { makeProject, serve, tool } from "../support/project.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { SOON_MS } from "../support/until.mjs";
 
 /** Opens two agents on the page, lets one write to the other, and writes what was heard into the page. */
@@ -50,17 +50,10 @@ const policy = (deployment) =>
   ].join("; ");
 
 describe("the packed package in an app", () => {
-  let deployment;
-  let browser;
+  const suite = inBrowser();
   const projects = [];
 
-  before(async () => {
-    deployment = await Deployment.start();
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
+  after(() => {
     for (const project of projects) project.remove();
   });
 
@@ -72,12 +65,12 @@ describe("the packed package in an app", () => {
 
   /** Opens the app at `url` in a fresh profile and checks that its agents talk. */
   const talks = async (url, app) => {
-    const context = await browser.newContext();
+    const context = await suite.browser.newContext();
     try {
       const opened = await context.newPage();
       await opened.route("**/favicon.ico", (route) => route.fulfill({ status: 204 }));
       const said = watch(opened, app);
-      await opened.goto(`${url}/?${new URLSearchParams({ url: deployment.url, app })}`);
+      await opened.goto(`${url}/?${new URLSearchParams({ url: suite.deployment.url, app })}`);
       const output = opened.locator("output").filter({ hasText: /./ });
       await output.waitFor({ timeout: 2 * SOON_MS, state: "attached" }).catch((error) => {
         throw new Error(`${error.message}\n${said.join("\n")}`);
@@ -107,21 +100,21 @@ describe("the packed package in an app", () => {
     // esbuild leaves `new URL(…, import.meta.url)` as it is: the module goes where the scripts go.
     const module = "conclave_web_client_bg.wasm";
     fs.copyFileSync(path.join(folder, "node_modules/@conclave/client/dist", module), path.join(folder, "dist", module));
-    await served(path.join(folder, "dist"), "esbuild", { "content-security-policy": policy(deployment.url) });
+    await served(path.join(folder, "dist"), "esbuild", { "content-security-policy": policy(suite.deployment.url) });
   });
 
   test("built by webpack, under a strict Content Security Policy", async () => {
     const { path: folder } = project({ "app.js": APP, "dist/index.html": page("app.js", "defer") });
     const flags = ["--mode=production", "--devtool=false", "--entry=./app.js", "--output-path=dist", "--output-filename=app.js"];
     run("webpack", flags, folder);
-    await served(path.join(folder, "dist"), "webpack", { "content-security-policy": policy(deployment.url) });
+    await served(path.join(folder, "dist"), "webpack", { "content-security-policy": policy(suite.deployment.url) });
   });
 
   test("built by Vite, under a strict Content Security Policy", async () => {
     const { path: folder } = project({ "app.js": APP, "index.html": page("/app.js") });
     const { build } = await import("vite");
     await build({ root: folder, logLevel: "warn", configFile: false, base: "./" });
-    await served(path.join(folder, "dist"), "vite-build", { "content-security-policy": policy(deployment.url) });
+    await served(path.join(folder, "dist"), "vite-build", { "content-security-policy": policy(suite.deployment.url) });
   });
 
   test("served by Vite during development", async () => {
@@ -143,6 +136,6 @@ describe("the packed package in an app", () => {
 
   test("as it is, imported by a plain module script, under a strict Content Security Policy", async () => {
     const { path: folder } = project({ "app.js": APP.replace('"@conclave/client"', '"./node_modules/@conclave/client/dist/index.js"'), "index.html": page("app.js") });
-    await served(folder, "plain", { "content-security-policy": policy(deployment.url) });
+    await served(folder, "plain", { "content-security-policy": policy(suite.deployment.url) });
   });
 });

@@ -1,9 +1,10 @@
 // Agents talk through the demo in real windows, across reloads and restarts.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import { AgentWindow, launch } from "../support/browser.mjs";
-import { Deployment, temporaryFolder } from "../support/deployment.mjs";
+import { after, afterEach, beforeEach, describe, test } from "node:test";
+import { AgentWindow } from "../support/browser.mjs";
+import { temporaryFolder } from "../support/deployment.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
 let sequence = 0;
@@ -12,19 +13,9 @@ const named = (name) => `${name}-${(sequence += 1)}`;
 
 describe("the demo", () => {
   const state = temporaryFolder();
-  let deployment;
-  let browser;
+  const suite = inBrowser({ state: state.path });
   let contexts;
-
-  before(async () => {
-    deployment = await Deployment.start({ state: state.path });
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-    state.remove();
-  });
+  after(() => state.remove());
   beforeEach(() => {
     contexts = [];
   });
@@ -32,11 +23,11 @@ describe("the demo", () => {
 
   /** A profile of its own, as another person's browser would be. */
   const profile = async () => {
-    const context = await browser.newContext();
+    const context = await suite.browser.newContext();
     contexts.push(context);
     return context;
   };
-  const agent = async (name) => AgentWindow.open(await profile(), deployment.url, named(name));
+  const agent = async (name) => AgentWindow.open(await profile(), suite.deployment.url, named(name));
 
   /** Two agents that hold one certified post. */
   const pair = async () => {
@@ -117,7 +108,7 @@ describe("the demo", () => {
       const text = `before kill ${round}`;
       await alice.say(text);
       await alice.sees(text);
-      await deployment.killRuntime();
+      await suite.deployment.killRuntime();
       texts.push(text);
       await alice.holds(texts);
       await bob.holds(texts);
@@ -131,7 +122,7 @@ describe("the demo", () => {
     const [alice, bob] = await pair();
     await alice.say("through everything");
     await alice.sees("through everything");
-    const killed = deployment.killRuntime();
+    const killed = suite.deployment.killRuntime();
     await Promise.all([alice, bob].map((window) => window.reloadWhile(killed)));
     await alice.holds(["first", "through everything"]);
     await bob.holds(["first", "through everything"]);
@@ -172,7 +163,7 @@ describe("the demo", () => {
     const context = await profile();
     const page = await context.newPage();
     const window = new AgentWindow(page, "unnamed");
-    await page.goto(deployment.url);
+    await page.goto(suite.deployment.url);
     await page.getByTestId("name-input").fill("Not A Name");
     await page.getByTestId("name-submit").click();
     assert.match(await window.alert(), /name/i);
@@ -216,7 +207,7 @@ describe("the demo", () => {
   test("a link that is cut in the middle of a character opens the agent all the same", async () => {
     const alice = await agent("alice");
     await alice.page.goto("about:blank");
-    await alice.page.goto(`${deployment.url}/?agent=${alice.name}#agent:%E0%A4%A`);
+    await alice.page.goto(`${suite.deployment.url}/?agent=${alice.name}#agent:%E0%A4%A`);
     await alice.isOpen();
     assert.equal(await alice.page.getByTestId("dismiss").count(), 0);
   });
@@ -234,7 +225,7 @@ describe("the demo", () => {
     const context = await profile();
     const windows = [];
     for (let number = 0; number < 7; number += 1) {
-      windows.push(await AgentWindow.open(context, deployment.url, named("many")));
+      windows.push(await AgentWindow.open(context, suite.deployment.url, named("many")));
     }
     const [one] = windows;
     const last = windows.at(-1);
@@ -249,7 +240,7 @@ describe("the demo", () => {
   // CONV-G18
   test("the same agent in a second window of one browser works through the first, and goes on when that is closed", async () => {
     const [alice, bob] = await pair();
-    const second = await AgentWindow.open(alice.page.context(), deployment.url, alice.name);
+    const second = await AgentWindow.open(alice.page.context(), suite.deployment.url, alice.name);
     await second.talkTo(bob.name);
     await second.say("from the second window");
     for (const window of [alice, second, bob]) await window.holds(["first", "from the second window"]);

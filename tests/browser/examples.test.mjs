@@ -6,17 +6,16 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { build } from "vite";
-import { launch, watch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { watch } from "../support/browser.mjs";
 import { groupId, privateMessage } from "../support/envelopes.mjs";
 import { makeProject, root, serve, tool } from "../support/project.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { SOON_MS } from "../support/until.mjs";
 
 const examples = path.join(root, "examples");
 
 describe("the examples", () => {
-  let deployment;
-  let browser;
+  const suite = inBrowser();
   let project;
 
   before(async () => {
@@ -30,14 +29,8 @@ describe("the examples", () => {
     for (const name of ["@types/node", "undici-types"]) {
       fs.symlinkSync(path.join(root, "node_modules", name), path.join(project.path, "node_modules", name));
     }
-    deployment = await Deployment.start();
-    browser = await launch();
   });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-    project?.remove();
-  });
+  after(() => project?.remove());
 
   test("every example is listed", () => {
     const folders = fs.readdirSync(examples, { withFileTypes: true }).filter((entry) => entry.isDirectory() && entry.name !== "node_modules");
@@ -55,11 +48,11 @@ describe("the examples", () => {
     const folder = path.join(project.path, name);
     await build({ root: folder, logLevel: "warn", configFile: false, base: "./" });
     const server = await serve(path.join(folder, "dist"));
-    const context = await browser.newContext();
+    const context = await suite.browser.newContext();
     try {
       const page = await context.newPage();
       const said = watch(page, name);
-      await page.goto(`${server.url}/?${new URLSearchParams({ url: deployment.url })}`);
+      await page.goto(`${server.url}/?${new URLSearchParams({ url: suite.deployment.url })}`);
       const lines = page.locator("li");
       await lines.filter({ hasText: /^done$/ }).waitFor({ timeout: 2 * SOON_MS }).catch(async (error) => {
         throw new Error([error.message, ...(await lines.allTextContents()), ...said].join("\n"));
@@ -87,14 +80,14 @@ describe("the examples", () => {
     const { Backend, topics } = await import(path.join(project.path, "node_modules/@conclave/client/dist/backend/index.js"));
     const group = groupId();
     const topic = topics.groupMessages(group);
-    const backend = await Backend.connect({ url: deployment.url });
+    const backend = await Backend.connect({ url: suite.deployment.url });
     const publish = (text) => backend.publish([{ kind: "group-message", data: privateMessage(group, new TextEncoder().encode(text)) }]);
     const journal = path.join(project.path, "journal");
 
     /** Runs the bot until it has told of so many envelopes. */
     const bot = (wanted) =>
       new Promise((resolve, reject) => {
-        const running = spawn(process.execPath, ["node-bot/bot.ts", deployment.url, journal, topic], { cwd: project.path });
+        const running = spawn(process.execPath, ["node-bot/bot.ts", suite.deployment.url, journal, topic], { cwd: project.path });
         let output = "";
         const hear = (chunk) => {
           output += chunk;

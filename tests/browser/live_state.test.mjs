@@ -3,10 +3,10 @@
 // The clock of a page can be stopped. What an endpoint does while it is, it does not do because a timer went off.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { launch } from "../support/browser.mjs";
+import { after, describe, test } from "node:test";
 import { Deployment, temporaryFolder } from "../support/deployment.mjs";
 import { EndpointPage } from "../support/endpoints.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
 const HOUR_MS = 3_600_000;
@@ -17,18 +17,8 @@ const named = (name) => `${name}-${(sequence += 1)}`;
 
 describe("live state", () => {
   const state = temporaryFolder();
-  let deployment;
-  let browser;
-
-  before(async () => {
-    deployment = await Deployment.start({ state: state.path });
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-    state.remove();
-  });
+  const suite = inBrowser({ state: state.path });
+  after(() => state.remove());
 
   /** An agent on a page of its own, whose clock can be stopped. */
   const agent = async (name) => {
@@ -37,7 +27,7 @@ describe("live state", () => {
       opening.page.on("websocket", (socket) => socket.on("framesent", () => (opening.framesSent += 1)));
       await opening.page.clock.install();
     };
-    const opened = Object.assign(await EndpointPage.open(browser, deployment.url, { before }), { name: named(name) });
+    const opened = Object.assign(await EndpointPage.open(suite.browser, suite.deployment.url, { before }), { name: named(name) });
     opened.address = `agent:${opened.name}`;
     await opened.join(opened.name);
     await opened.event(opened.name, "that it is online", (event) => event.kind === "connection" && event.state === "online");
@@ -118,13 +108,13 @@ describe("live state", () => {
   test("an endpoint whose server was gone goes on at once when its page is shown again", async () => {
     const [alice, bob] = await pair();
     await alice.forget(alice.name);
-    await deployment.stop();
+    await suite.deployment.stop();
     await alice.event(alice.name, "that it is offline", isOffline);
     await alice.send(alice.name, bob.address, "to nobody yet");
     await recorded(alice, "to nobody yet");
     await stopClock(alice);
     await alice.forget(alice.name);
-    deployment = await Deployment.start({ state: state.path, port: new URL(deployment.url).port });
+    suite.deployment = await Deployment.start({ state: state.path, port: new URL(suite.deployment.url).port });
     await alice.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
     await alice.event(alice.name, "that it is online", isOnline);
     await hold(2, alice, bob);
@@ -162,9 +152,9 @@ describe("live state", () => {
     const [alice, bob] = await pair();
     await bob.leave();
     await alice.forget(alice.name);
-    await deployment.stop();
-    const port = new URL(deployment.url).port;
-    deployment = await Deployment.start({ state: state.path, port, variables: { CONCLAVE_RESTORED: "once" } });
+    await suite.deployment.stop();
+    const port = new URL(suite.deployment.url).port;
+    suite.deployment = await Deployment.start({ state: state.path, port, variables: { CONCLAVE_RESTORED: "once" } });
     const told = await alice.event(alice.name, "what it waits for", (event) => event.kind === "recovery");
     assert.equal(told.address, bob.address);
     const { detail, retriesLeft, ...waits } = told.waits;
@@ -183,7 +173,7 @@ describe("live state", () => {
 
   test("the storage is told at the opening, under pressure, and when it is full", async () => {
     const name = named("hoarder");
-    const page = await EndpointPage.open(browser, deployment.url, {
+    const page = await EndpointPage.open(suite.browser, suite.deployment.url, {
       before: ({ context }) => context.addInitScript(() => {
         StorageManager.prototype.estimate = async () => ({ usage: 81, quota: 100 });
         StorageManager.prototype.persisted = async () => false;

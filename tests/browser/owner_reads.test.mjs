@@ -3,10 +3,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import path from "node:path";
-import { after, before, describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { launch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -15,15 +14,14 @@ const { verify } = await import(pathToFileURL(path.join(root, "target/client-pac
 const TEXTS = ["zero", "one", "two", "three", "four"];
 
 describe("owner reads", () => {
-  let deployment;
-  let browser;
+  const suite = inBrowser();
   let pages;
 
   /** A tab with the agent's endpoint in `window.endpoint`: the store's owner if it is the first of its context. */
   const tab = async (context, name) => {
     const page = await context.newPage();
-    await page.goto(`${deployment.url}/favicon.svg`);
-    await page.goto(`${deployment.url}/`);
+    await page.goto(`${suite.deployment.url}/favicon.svg`);
+    await page.goto(`${suite.deployment.url}/`);
     await page.evaluate(async (agent) => {
       const { Endpoint } = await import("/client/index.js");
       window.endpoint = await Endpoint.open({ url: location.origin, name: agent, storageName: `store of ${agent}` });
@@ -32,10 +30,8 @@ describe("owner reads", () => {
   };
 
   before(async () => {
-    deployment = await Deployment.start();
-    browser = await launch();
     pages = [];
-    for (const name of ["reader", "writer"]) pages.push(await tab(await browser.newContext(), name));
+    for (const name of ["reader", "writer"]) pages.push(await tab(await suite.browser.newContext(), name));
     // Members of objects whose names look like numbers are ordered differently by JavaScript and by canonical JSON.
     await pages[0].evaluate(async (texts) => {
       for (const text of texts) {
@@ -43,10 +39,6 @@ describe("owner reads", () => {
         await window.endpoint.send("agent:writer", content);
       }
     }, TEXTS);
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
   });
 
   test("conversations are listed with their members and the number of their posts", async () => {

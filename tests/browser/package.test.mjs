@@ -1,30 +1,19 @@
 // The package in a page: imported by a plain module script, refused where the browser lacks something, typed errors.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { launch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { describe, test } from "node:test";
+import { inBrowser } from "../support/suite.mjs";
 
 describe("the package in a browser", () => {
-  let deployment;
-  let browser;
-
-  before(async () => {
-    deployment = await Deployment.start();
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-  });
+  const suite = inBrowser();
 
   /** A page of a fresh profile, prepared by `prepare` before any script runs. */
   const page = async (prepare) => {
-    const context = await browser.newContext();
+    const context = await suite.browser.newContext();
     if (prepare) await context.addInitScript(prepare);
     const opened = await context.newPage();
-    await opened.goto(`${deployment.url}/favicon.svg`);
-    await opened.goto(`${deployment.url}/`);
+    await opened.goto(`${suite.deployment.url}/favicon.svg`);
+    await opened.goto(`${suite.deployment.url}/`);
     return opened;
   };
 

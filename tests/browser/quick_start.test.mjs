@@ -6,9 +6,10 @@ import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { launch, watch } from "../support/browser.mjs";
-import { Deployment, temporaryFolder } from "../support/deployment.mjs";
+import { watch } from "../support/browser.mjs";
+import { temporaryFolder } from "../support/deployment.mjs";
 import { root } from "../support/project.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { SOON_MS, until } from "../support/until.mjs";
 
 const BACKEND = "http://127.0.0.1:8787";
@@ -21,20 +22,15 @@ const blocks = new Map(
 );
 
 describe("the quick start", () => {
-  let deployment;
-  let browser;
+  const suite = inBrowser();
   let folder;
   let server;
 
   before(async () => {
     folder = temporaryFolder();
-    deployment = await Deployment.start();
-    browser = await launch();
   });
   after(async () => {
     server?.kill();
-    await browser?.close();
-    await deployment?.stop();
     folder?.remove();
   });
 
@@ -48,7 +44,7 @@ describe("the quick start", () => {
     const app = path.join(folder.path, "two-agents");
     assert.ok(blocks.get("app.js").includes(BACKEND));
     fs.writeFileSync(path.join(app, "index.html"), blocks.get("index.html"));
-    fs.writeFileSync(path.join(app, "app.js"), blocks.get("app.js").replace(BACKEND, deployment.url));
+    fs.writeFileSync(path.join(app, "app.js"), blocks.get("app.js").replace(BACKEND, suite.deployment.url));
 
     // Port 0 is a free one, which the server names in its first line.
     const serve = blocks.get("page").replace(PAGE_PORT, "0").trim();
@@ -58,7 +54,7 @@ describe("the quick start", () => {
     server.stdout.on("data", (chunk) => (said += chunk));
     const url = await until("the page to be served", () => /\((http:\/\/[^)]+)\/\)/.exec(said)?.[1]);
 
-    const context = await browser.newContext();
+    const context = await suite.browser.newContext();
     const open = async (name) => {
       const page = await context.newPage();
       await page.goto(`${url}/?name=${name}`);

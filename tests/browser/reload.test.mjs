@@ -5,9 +5,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { launch } from "../support/browser.mjs";
 import { Deployment, temporaryFolder } from "../support/deployment.mjs";
 import { EndpointPage } from "../support/endpoints.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
 /**
@@ -30,12 +30,9 @@ describe("a page that ends after a commit", () => {
   const pages = [];
   /** `author` posts, `other` receives; the store of the one that `ending` names stops. */
   const pairs = [];
-  let deployment;
-  let browser;
+  const suite = inBrowser({ state: state.path });
 
   before(async () => {
-    deployment = await Deployment.start({ state: state.path });
-    browser = await launch();
     for (const ending of ["author", "other"]) {
       const group = Array.from({ length: PAIRS }, (_, number) => ({
         ending,
@@ -54,15 +51,11 @@ describe("a page that ends after a commit", () => {
       }
     }
     await Promise.all(pages.map(async (opened) => {
-      opened.page = await EndpointPage.open(browser, deployment.url);
+      opened.page = await EndpointPage.open(suite.browser, suite.deployment.url);
       await opened.page.join(...opened.names);
     }));
   });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-    state.remove();
-  });
+  after(() => state.remove());
 
   const pageOf = (name) => pages.find(({ names }) => names.includes(name)).page;
   const post = ({ author, other }, text) => pageOf(author).send(author, `agent:${other}`, text);
@@ -152,10 +145,10 @@ describe("a page that ends after a commit", () => {
 
   // CONV-N01, CONV-G17, CONV-J01, CONV-J06
   test("so is one after the Router has become another instance, whichever commit of the recovery a member ended after", async () => {
-    const { port } = new URL(deployment.url);
+    const { port } = new URL(suite.deployment.url);
     const stopped = await round("under another instance", async () => {
-      await deployment.stop();
-      deployment = await Deployment.start({ state: state.path, port, variables: { CONCLAVE_RESTORED: "once" } });
+      await suite.deployment.stop();
+      suite.deployment = await Deployment.start({ state: state.path, port, variables: { CONCLAVE_RESTORED: "once" } });
     });
     assert.ok(stopped.author >= PLACES_MIN && stopped.other >= PLACES_MIN, JSON.stringify(stopped));
   });

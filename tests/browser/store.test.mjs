@@ -1,10 +1,9 @@
 // The store in a real browser: what opens, what is refused and left alone, migrations, lost and full disks.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { launch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { describe, test } from "node:test";
 import { storeOfLayout1, storesInPage } from "../support/stores.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
 /** Nothing answers there: a store is opened without its deployment. */
@@ -12,25 +11,15 @@ const NOWHERE = "http://127.0.0.1:1";
 const STORE = "a store";
 
 describe("the store in a browser", () => {
-  let deployment;
-  let browser;
-
-  before(async () => {
-    deployment = await Deployment.start();
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-  });
+  const suite = inBrowser();
 
   /** A page of a fresh profile, or of `context`, prepared by `prepare` before any script runs. */
   const page = async (prepare, context) => {
-    const within = context ?? (await browser.newContext());
+    const within = context ?? (await suite.browser.newContext());
     if (!context) await within.addInitScript(storesInPage);
     const opened = await within.newPage();
     if (prepare) await opened.addInitScript(prepare);
-    await opened.goto(`${deployment.url}/favicon.svg`);
+    await opened.goto(`${suite.deployment.url}/favicon.svg`);
     return opened;
   };
 
@@ -318,7 +307,7 @@ describe("the store in a browser", () => {
       const requests = [];
       opened.on("request", (request) => requests.push(request.url()));
       assert.equal(await inspect(opened), "store-evicted", what);
-      const refused = await open(opened, { url: deployment.url });
+      const refused = await open(opened, { url: suite.deployment.url });
       assert.equal(refused.code, "store-evicted", what);
       assert.match(refused.message, /new name/);
       assert.deepEqual(requests.filter((url) => !url.includes("/client/")), [], what);
@@ -332,16 +321,16 @@ describe("the store in a browser", () => {
   // CONV-N04
   test("an origin whose storage the browser evicted begins anew: the old name stays with the key that is gone", async () => {
     const opened = await page();
-    assert.equal((await open(opened, { url: deployment.url, name: "evicted" })).code, undefined);
+    assert.equal((await open(opened, { url: suite.deployment.url, name: "evicted" })).code, undefined);
     await close(opened);
     const session = await opened.context().newCDPSession(opened);
-    await session.send("Storage.clearDataForOrigin", { origin: deployment.url, storageTypes: "all" });
+    await session.send("Storage.clearDataForOrigin", { origin: suite.deployment.url, storageTypes: "all" });
     assert.equal(await inspect(opened), "create");
-    const refused = await open(opened, { url: deployment.url, name: "evicted" });
+    const refused = await open(opened, { url: suite.deployment.url, name: "evicted" });
     assert.equal(refused.code, "name-taken");
     assert.match(refused.message, /take another name/);
     await opened.evaluate(async (storageName) => (await import("/client/index.js")).Endpoint.reset({ storageName }), STORE);
-    assert.equal((await open(opened, { url: deployment.url, name: "begun-anew" })).code, undefined);
+    assert.equal((await open(opened, { url: suite.deployment.url, name: "begun-anew" })).code, undefined);
     await close(opened);
   });
 });

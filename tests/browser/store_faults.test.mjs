@@ -2,10 +2,9 @@
 // everyone who waits is told.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { launch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { describe, test } from "node:test";
 import { storesInPage } from "../support/stores.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
 /** Lets a test hold up or refuse what the store writes, and notes what leaves the page afterwards. Runs before any script. */
@@ -43,25 +42,15 @@ function faultyDisk() {
 }
 
 describe("the store of an open endpoint", () => {
-  let deployment;
-  let browser;
+  const suite = inBrowser();
   let names = 0;
 
-  before(async () => {
-    deployment = await Deployment.start();
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-  });
-
   const page = async () => {
-    const context = await browser.newContext();
+    const context = await suite.browser.newContext();
     await context.addInitScript(storesInPage);
     await context.addInitScript(faultyDisk);
     const opened = await context.newPage();
-    await opened.goto(`${deployment.url}/favicon.svg`);
+    await opened.goto(`${suite.deployment.url}/favicon.svg`);
     return opened;
   };
   const open = (opened, name) =>
@@ -145,7 +134,7 @@ describe("the store of an open endpoint", () => {
     const { pages: [opened, peer], author, other } = await pair();
     await peer.evaluate(() => window.endpoint.close());
     const second = await opened.context().newPage();
-    await second.goto(`${deployment.url}/favicon.svg`);
+    await second.goto(`${suite.deployment.url}/favicon.svg`);
     await opened.evaluate((to) => {
       const code = (error) => [error.name, error.code];
       window.sent = window.endpoint.send(`agent:${to}`, "under way").then(() => "sent", code);

@@ -1,26 +1,15 @@
 // Many tabs of one agent: one owns the store, the others are served by it, and whoever is next goes on when it is gone.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
-import { launch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { afterEach, describe, test } from "node:test";
+import { inBrowser } from "../support/suite.mjs";
 import { tabsOf } from "../support/tabs.mjs";
 import { until } from "../support/until.mjs";
 
 describe("many tabs", () => {
-  let deployment;
-  let browser;
+  const suite = inBrowser();
 
-  before(async () => {
-    deployment = await Deployment.start();
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-  });
-
-  const { end, tab, open, tabs, peer, listen, holds, send, history, beginSends, outcomes, crash } = tabsOf(() => ({ deployment, browser }));
+  const { end, tab, open, tabs, peer, listen, holds, send, history, beginSends, outcomes, crash } = tabsOf(suite);
   afterEach(() => end());
 
   // CONV-G18
@@ -194,14 +183,14 @@ describe("many tabs", () => {
       channel.postMessage({ protocol: 0, kind: "hello", tab: "older" });
       channel.postMessage("nonsense");
       channel.postMessage({ protocol: 1, kind: "owner", epoch: 7 });
-    }, `conclave/conclave ${deployment.url} mixed`);
+    }, `conclave/conclave ${suite.deployment.url} mixed`);
     assert.deepEqual(await other.evaluate(() => window.endpoint.conversations()), [], "what is not understood is not heard");
     await owner.close();
     const [, attached] = await tabs(2, "unmixed");
     const newer = await tab(attached.context());
     await newer.evaluate((store) => {
       new BroadcastChannel(store).postMessage({ protocol: 2, kind: "owner", epoch: "newer", state: "open" });
-    }, `conclave/conclave ${deployment.url} unmixed`);
+    }, `conclave/conclave ${suite.deployment.url} unmixed`);
     assert.equal(await attached.evaluate(async () => (await window.endpoint.closed).code), "incompatible-owner");
   });
 });

@@ -2,9 +2,8 @@
 // credential.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { launch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { describe, test } from "node:test";
+import { inBrowser } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
 const SUBSCRIBE = "/xmtp.backend.v1.SubscriptionService/Subscribe";
@@ -51,21 +50,12 @@ const next = ({ page }) =>
 const statistics = ({ page }) => page.evaluate(() => window.agent.statistics());
 
 describe("the connection of an endpoint", () => {
-  let deployment;
-  let browser;
-  before(async () => {
-    deployment = await Deployment.start();
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-  });
+  const suite = inBrowser();
 
   test("conversations join one WebSocket while it is open", async () => {
     const windows = [];
     for (const name of ["one-a", "one-b", "one-c"]) {
-      const window = await pageOf(browser, deployment.url);
+      const window = await pageOf(suite.browser, suite.deployment.url);
       await open(window, name);
       windows.push(window);
     }
@@ -84,7 +74,7 @@ describe("the connection of an endpoint", () => {
   });
 
   test("where no WebSocket gets through a body is read, and WebSockets are not tried again soon", async () => {
-    const [a, b] = [await pageOf(browser, deployment.url, { blocked: true }), await pageOf(browser, deployment.url)];
+    const [a, b] = [await pageOf(suite.browser, suite.deployment.url, { blocked: true }), await pageOf(suite.browser, suite.deployment.url)];
     await open(a, "two-a");
     await open(b, "two-b");
     await send(b, "agent:two-a", "through a body");
@@ -97,7 +87,7 @@ describe("the connection of an endpoint", () => {
 
   // API-292, API-294, API-295
   test("an endpoint shares the connection of a backend, and everyone sees and clears one set of counts", async () => {
-    const { page } = await pageOf(browser, deployment.url);
+    const { page } = await pageOf(suite.browser, suite.deployment.url);
     const seen = await page.evaluate(async () => {
       const { Backend } = await import("/client/backend/index.js");
       const { Endpoint } = await import("/client/index.js");
@@ -119,13 +109,13 @@ describe("the connection of an endpoint", () => {
   });
 
   test("a connection that was lost is there again when the browser goes online", async () => {
-    const [a, b] = [await pageOf(browser, deployment.url), await pageOf(browser, deployment.url)];
+    const [a, b] = [await pageOf(suite.browser, suite.deployment.url), await pageOf(suite.browser, suite.deployment.url)];
     await open(a, "three-a");
     await open(b, "three-b");
     await send(b, "agent:three-a", "before");
     assert.equal(await next(a), "before");
     await a.page.context().setOffline(true);
-    await deployment.killRuntime();
+    await suite.deployment.killRuntime();
     const state = () => a.page.evaluate(() => window.agent.state.connection.state);
     await until("the endpoint to be offline", async () => (await state()) === "offline");
     await a.page.context().setOffline(false);
@@ -137,23 +127,12 @@ describe("the connection of an endpoint", () => {
 
 describe("an endpoint of a deployment that asks for credentials", () => {
   const KEY = "key-of-the-test-that-is-long-enough-0123456789";
-  let deployment;
-  let browser;
-  before(async () => {
-    deployment = await Deployment.start({
-      variables: { CONCLAVE_AUTH_ENABLED: "true", CONCLAVE_AUTH_API_KEY_app: KEY },
-    });
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-  });
+  const suite = inBrowser({ variables: { CONCLAVE_AUTH_ENABLED: "true", CONCLAVE_AUTH_API_KEY_app: KEY } });
 
   test("shows it on every call and on the WebSocket, and asks for another when it is refused", async () => {
-    const a = await pageOf(browser, deployment.url);
+    const a = await pageOf(suite.browser, suite.deployment.url);
     await open(a, "keyed-a", { credential: KEY });
-    const b = await pageOf(browser, deployment.url);
+    const b = await pageOf(suite.browser, suite.deployment.url);
     await b.page.evaluate(async ([name, key]) => {
       const { Endpoint } = await import("/client/index.js");
       window.asked = 0;
@@ -164,7 +143,7 @@ describe("an endpoint of a deployment that asks for credentials", () => {
     assert.equal(await next(b), "with a credential");
     assert.equal(await b.page.evaluate(() => window.asked), 2);
     assert.deepEqual([a.sockets, b.sockets], [[SUBSCRIBE], [SUBSCRIBE]]);
-    const code = await (await pageOf(browser, deployment.url)).page.evaluate(async () => {
+    const code = await (await pageOf(suite.browser, suite.deployment.url)).page.evaluate(async () => {
       const { Endpoint } = await import("/client/index.js");
       return Endpoint.open({ url: location.origin, name: "keyed-c" }).then(() => "open", (error) => error.code);
     });

@@ -1,25 +1,15 @@
 // Where an endpoint runs when it is not the page: in a worker of its own, in a shared one, in a frame of another origin.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
+import { afterEach, describe, test } from "node:test";
 import { launch } from "../support/browser.mjs";
-import { Deployment } from "../support/deployment.mjs";
+import { inBrowser } from "../support/suite.mjs";
 import { tabsOf } from "../support/tabs.mjs";
 
 describe("workers and frames", () => {
-  let deployment;
-  let browser;
+  const suite = inBrowser();
 
-  before(async () => {
-    deployment = await Deployment.start();
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await deployment?.stop();
-  });
-
-  const { end, tab, open, tabs, peer, send, history, beginSends, outcomes } = tabsOf(() => ({ deployment, browser }));
+  const { end, tab, open, tabs, peer, send, history, beginSends, outcomes } = tabsOf(suite);
   afterEach(() => end());
 
   for (const worker of ["dedicated", "shared"]) {
@@ -41,7 +31,7 @@ describe("workers and frames", () => {
 
   test("a page whose own worker is terminated goes on by itself; a failure in a worker is the page's", async () => {
     await peer("peer-of-own");
-    const context = await browser.newContext();
+    const context = await suite.browser.newContext();
     const page = await tab(context);
     await page.evaluate(async () => {
       const { Endpoint } = await import("/client/index.js");
@@ -62,7 +52,7 @@ describe("workers and frames", () => {
 
   test("in an iframe of another origin it works where storage is granted, and is a typed error where not", async () => {
     await peer("host-of-frames");
-    const elsewhere = deployment.url.replace("127.0.0.1", "localhost");
+    const elsewhere = suite.deployment.url.replace("127.0.0.1", "localhost");
     /** A frame of another origin than its page in a browser. */
     const framed = async (where, sandbox) => {
       const context = await where.newContext();
@@ -74,7 +64,7 @@ describe("workers and frames", () => {
         await route.fulfill({ response, headers: { ...response.headers(), "access-control-allow-origin": "*" } });
       });
       const page = await context.newPage();
-      await page.goto(`${deployment.url}/frame.html`);
+      await page.goto(`${suite.deployment.url}/frame.html`);
       await page.evaluate(([src, rules]) => {
         const element = document.createElement("iframe");
         if (rules !== undefined) element.setAttribute("sandbox", rules);
@@ -85,7 +75,7 @@ describe("workers and frames", () => {
       return page.frames().at(-1);
     };
     const leave = (frame) => frame.page().context().unrouteAll({ behavior: "ignoreErrors" });
-    const denied = await framed(browser);
+    const denied = await framed(suite.browser);
     assert.equal(await open(denied, "third-party"), "StoreError locks-unavailable");
     const lenient = await launch("--disable-features=TrackingProtection3pcd");
     try {

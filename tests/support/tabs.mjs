@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { watch } from "./browser.mjs";
 import { until } from "./until.mjs";
 
-/** What tests of many tabs do with pages. `parts` gives the deployment and the browser when they are there. */
-export function tabsOf(parts) {
+/** What tests of many tabs do with pages of a suite (`inBrowser`). */
+export function tabsOf(suite) {
   const contexts = [];
 
   /** Closes every tab there is. */
@@ -15,7 +15,7 @@ export function tabsOf(parts) {
   const tab = async (context) => {
     const page = await context.newPage();
     page.said = watch(page, "tab");
-    await page.goto(`${parts().deployment.url}/favicon.svg`);
+    await page.goto(`${suite.deployment.url}/favicon.svg`);
     return page;
   };
 
@@ -33,7 +33,7 @@ export function tabsOf(parts) {
 
   /** So many tabs with this agent open, the owner first. */
   const tabs = async (count, name, options) => {
-    const context = await parts().browser.newContext();
+    const context = await suite.browser.newContext();
     contexts.push(context);
     const pages = [];
     for (let at = 0; at < count; at += 1) {
