@@ -95,7 +95,7 @@ pub(crate) async fn in_object(platform: &DurableObject, method: &str) -> Option<
             }
         }
         "write" => write().ok()?,
-        "slow" => timer::delay(1_000).await,
+        "wait" => wait_while_held().await,
         "rollback" => {
             let undone: Result<(), SqlError> = sql.transaction(|| {
                 write()?;
