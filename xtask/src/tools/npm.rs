@@ -108,3 +108,58 @@ pub(super) fn survey(workspace: &Workspace) -> Vec<Found> {
 fn package_json(path: &Path) -> Option<serde_json::Value> {
     serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::package_json;
+    use crate::workspace::Workspace;
+
+    /// The place a package at `place` finds `name` in, by the rule of Node: its own folder, then each one above it.
+    fn resolves(packages: &Map<String, Value>, place: &str, name: &str) -> bool {
+        let mut folder = place;
+        loop {
+            let joint = if folder.is_empty() { "" } else { "/" };
+            if packages.contains_key(&format!("{folder}{joint}node_modules/{name}")) {
+                return true;
+            }
+            if folder.is_empty() {
+                return false;
+            }
+            folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+    }
+
+    // An install over packages that are there completes the lock file silently; a clean one, in CI, refuses it.
+    #[test]
+    fn the_lock_file_has_every_package_that_another_one_asks_for() {
+        let lock = package_json(&Workspace::here().path("package-lock.json")).expect("the lock file is JSON");
+        let packages = lock
+            .get("packages")
+            .and_then(Value::as_object)
+            .expect("it lists packages");
+        let mut asked = 0;
+        for (place, package) in packages {
+            for kind in ["dependencies", "optionalDependencies"] {
+                for name in package
+                    .get(kind)
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .flat_map(Map::keys)
+                {
+                    asked += 1;
+                    assert!(
+                        resolves(packages, place, name),
+                        "{place} asks for {name}, which the lock file lacks: npm knew no such package when it was locked; \
+                         choose a release of {place} that does not ask for it"
+                    );
+                }
+            }
+        }
+        assert!(
+            asked > 0,
+            "the lock file's form is not the one that this test reads"
+        );
+    }
+}
