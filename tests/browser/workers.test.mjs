@@ -5,6 +5,7 @@ import { afterEach, describe, test } from "node:test";
 import { launch } from "../support/browser.mjs";
 import { inBrowser } from "../support/suite.mjs";
 import { tabsOf } from "../support/tabs.mjs";
+import { until } from "../support/until.mjs";
 
 describe("workers and frames", () => {
   const suite = inBrowser();
@@ -48,6 +49,83 @@ describe("workers and frames", () => {
     const other = await tab(context);
     assert.equal(await open(other, "peer-of-own", { worker: "dedicated" }), "OpenError name-taken");
     assert.equal(await open(other, "unnamed", { worker: "dedicated", share: false }), "OpenError invalid-options");
+  });
+
+  /** What a page's opening of an agent comes to; it is over once the page lets go of the locks it took for it. */
+  const begin = (page, name, worker, signal) =>
+    page.evaluate(async ([agent, source, isGivenUp]) => {
+      const { Endpoint } = await import("/client/index.js");
+      window.abort = new AbortController();
+      const worker = source.endsWith(".js") ? new Worker(source, { type: "module" }) : source;
+      const opening = Endpoint.open({ url: location.origin, name: agent, worker, ...(isGivenUp ? { signal: window.abort.signal } : {}) });
+      window.outcome = opening.then(() => "open", (error) => `${error.name} ${error.code ?? ""} ${error.retryable ?? ""}: ${error.message}`);
+      window.outcome.then((said) => (window.said = said));
+    }, [name, worker, signal === true]);
+  const held = (page) => page.evaluate(async () => (await navigator.locks.query()).held.length);
+
+  test("an opening over a worker that never answers ends with its signal, and lets go of everything", async () => {
+    const page = await tab(await suite.browser.newContext());
+    // A script that is no worker's.
+    await begin(page, "unanswered", "/client/errors.js", true);
+    await until("the page to wait for its worker", async () => (await held(page)) > 0);
+    await page.evaluate(() => window.abort.abort(new RangeError("enough")));
+    assert.equal(await page.evaluate(() => window.outcome), "RangeError  : enough");
+    assert.equal(await held(page), 0, "nothing is held any more");
+    assert.equal(await open(page, "unanswered"), undefined, "the store is free");
+  });
+
+  test("a worker that says nothing for long is a typed error that names it, not a store that is locked", async () => {
+    const context = await suite.browser.newContext();
+    await context.clock.install();
+    const page = await tab(context);
+    await begin(page, "silent", "/client/errors.js");
+    await until("the opening to end", async () => {
+      await page.clock.fastForward(5_000);
+      return page.evaluate(() => window.said);
+    });
+    assert.equal(await page.evaluate(() => window.said), "OpenError module-unavailable true: the worker's script said nothing for 30 s");
+    assert.equal(await held(page), 0, "nothing is held any more");
+  });
+
+  test("a worker whose script can not be loaded, or that can not be started, is a typed error", async () => {
+    const context = await suite.browser.newContext();
+    await context.route("**/client/worker.js", (route) => route.abort());
+    const page = await tab(context);
+    const outcome = async (worker) => {
+      await begin(page, "unloaded", worker);
+      return page.evaluate(() => window.outcome);
+    };
+    const notLoaded = "OpenError module-unavailable true: the worker's script can not be loaded";
+    assert.equal(await outcome("/client/there-is-none.js"), notLoaded);
+    assert.equal(await outcome("dedicated"), notLoaded);
+    await page.evaluate(() => {
+      window.Worker = class {
+        constructor() {
+          throw new DOMException("not here", "SecurityError");
+        }
+      };
+    });
+    assert.equal(await outcome("dedicated"), "OpenError module-unavailable true: the worker's script can not be started");
+    assert.equal(await held(page), 0, "nothing is held any more");
+  });
+
+  test("an error in a worker that has its seat is the worker's own affair", async () => {
+    await peer("peer-of-faulty");
+    const context = await suite.browser.newContext();
+    const source = `import "/client/worker.js"; addEventListener("message", ({ data }) => { if (data === "fail") throw new Error("a fault"); });`;
+    await context.route("**/own-worker.js", (route) => route.fulfill({ contentType: "text/javascript", body: source }));
+    const page = await tab(context);
+    await page.evaluate(async () => {
+      const { Endpoint } = await import("/client/index.js");
+      const worker = new Worker("/own-worker.js", { type: "module" });
+      window.endpoint = await Endpoint.open({ url: location.origin, name: "in-faulty", worker });
+      const failed = new Promise((resolve) => worker.addEventListener("error", resolve));
+      worker.postMessage("fail");
+      await failed;
+    });
+    await send(page, "agent:peer-of-faulty", "all the same");
+    assert.deepEqual(await history(page, "agent:peer-of-faulty"), ["all the same"]);
+    await page.evaluate(() => window.endpoint.close());
   });
 
   test("in an iframe of another origin it works where storage is granted, and is a typed error where not", async () => {

@@ -34,6 +34,7 @@ async function serve(port: MessagePort, { plan, credential, page }: Hosting): Pr
     },
     () => undefined,
   );
+  say({ kind: "begun" });
   try {
     const connection = new Connection(plan.url, credential === null ? ask : credential);
     const seat = await TabSeat.open(placeOf(plan, connection, (progress) => say({ kind: "opening", progress })), ending.signal);

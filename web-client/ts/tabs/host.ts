@@ -1,4 +1,5 @@
 /** The page's side of a worker that queues for the store in its stead. What is asked goes to the owner as from any tab. */
+import { abortable } from "../abort.js";
 import { fromCore, OpenError } from "../errors.js";
 import type { Plan } from "../opening.js";
 import type { Credential } from "../transport/credential.js";
@@ -7,6 +8,9 @@ import { hold } from "./lock.js";
 
 /** Which worker runs the endpoint. */
 export type WorkerChoice = "shared" | "dedicated" | Worker | SharedWorker;
+
+/** How long a page waits for the first word of its worker, whose script has to be loaded. */
+const WORKER_WAIT_MS = 30_000;
 
 /** How long a page waits for its worker to let go of the store before it ends it. */
 const CLOSE_WAIT_MS = 5_000;
@@ -22,7 +26,7 @@ export interface Hosting {
 
 /** What a worker says to its page on their port. */
 export type WorkerWord =
-  | { readonly kind: "seated" | "closed" }
+  | { readonly kind: "begun" | "seated" | "closed" }
   | { readonly kind: "failed"; readonly failure: object }
   | { readonly kind: "opening"; readonly progress: OpeningProgress }
   | { readonly kind: "credential" };
@@ -35,7 +39,12 @@ export interface Hosted {
   close(): Promise<void>;
 }
 
-/** Resolves when the worker has its seat: whoever queues for the store from then on is behind it. */
+/**
+ * Resolves when the worker has its seat: whoever queues for the store from then on is behind it. When `signal` aborts it rejects
+ * with the signal's reason, and the worker has let go of the store.
+ *
+ * @throws {@link OpenError} or {@link StoreError}; `module-unavailable` for a worker that can not be started or says nothing.
+ */
 export async function host(
   choice: WorkerChoice,
   plan: Plan,
@@ -45,8 +54,15 @@ export async function host(
 ): Promise<Hosted> {
   const page = `conclave-page/${crypto.randomUUID()}`;
   const release = await hold(page, signal);
+  let worker: Worker | SharedWorker;
+  try {
+    worker = start(choice);
+  } catch (cause) {
+    // The script is of another origin, or the page's policy forbids it.
+    release();
+    throw silent("can not be started", cause);
+  }
   const { port1: port, port2: theirs } = new MessageChannel();
-  const worker = start(choice);
   const script = "port" in worker ? worker.port : worker;
   let fail: (failure: unknown) => void = () => undefined;
   const failed = new Promise<never>((_, reject) => {
@@ -61,19 +77,23 @@ export async function host(
     end = resolve;
   });
   failed.catch(() => undefined);
+  let hasBegun = false;
+  const late = setTimeout(() => fail(silent(`said nothing for ${WORKER_WAIT_MS / 1000} s`)), WORKER_WAIT_MS);
   port.onmessage = async ({ data }: MessageEvent<WorkerWord>) => {
+    hasBegun = true;
+    clearTimeout(late);
     if (data.kind === "seated") seat();
     else if (data.kind === "closed") end();
     else if (data.kind === "opening") onOpening?.(data.progress);
     else if (data.kind === "failed") fail(fromCore(data.failure));
-    else if (typeof credential === "function") {
+    else if (data.kind === "credential" && typeof credential === "function") {
       // What goes wrong is the credential's affair: the connection says that there is none.
       port.postMessage({ token: await Promise.resolve().then(credential).catch(() => undefined) });
     }
   };
-  worker.addEventListener("error", () => {
-    fail(new OpenError("module-unavailable", "the worker's script can not be loaded", { retryable: true }));
-  });
+  // Of a worker that has its seat an error is its own affair.
+  const loading = new AbortController();
+  worker.addEventListener("error", () => fail(silent("can not be loaded")), { signal: loading.signal });
   const close = async (): Promise<void> => {
     port.postMessage("close");
     const wait = setTimeout(end, CLOSE_WAIT_MS);
@@ -87,15 +107,23 @@ export async function host(
   try {
     if ("port" in worker) worker.port.start();
     script.postMessage({ conclave: hosting }, [theirs]);
-    await Promise.race([seated, failed]);
+    await abortable(Promise.race([seated, failed]), signal);
   } catch (thrown) {
-    end();
+    // One that is told to stop may hold the store, and is waited for; one that has not begun holds nothing.
+    if (!signal.aborted || !hasBegun) end();
     await close();
     throw thrown instanceof DOMException && thrown.name === "DataCloneError"
       ? new OpenError("invalid-options", "`wasm` can not be handed to a worker in this form", { cause: thrown })
       : thrown;
+  } finally {
+    clearTimeout(late);
+    loading.abort();
   }
   return { failed, close };
+}
+
+function silent(what: string, cause?: unknown): OpenError {
+  return new OpenError("module-unavailable", `the worker's script ${what}`, { retryable: true, cause });
 }
 
 function start(choice: WorkerChoice): Worker | SharedWorker {

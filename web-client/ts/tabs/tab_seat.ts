@@ -196,14 +196,16 @@ export class TabSeat implements Seat {
 
   /** Becomes findable for the owner, and looks for it. */
   async #attach(signal: AbortSignal): Promise<void> {
-    const { store, isShared } = this.#place;
+    const { store, isShared, host } = this.#place;
     const tab = crypto.randomUUID();
     const name = lineOf(store, tab);
     // Before the owner hears of the tab: it takes this lock for the sign that the tab is gone.
     const release = await hold(name, signal);
     const channel = new BroadcastChannel(name);
     channel.onmessage = ({ data }) => this.#takeFromOwner(channel, parse(data));
-    const wait = setTimeout(() => this.#end(locked()), isShared ? OWNER_WAIT_MS : LOCK_WAIT_MS);
+    // A worker waits itself: until it is there nobody may own the store.
+    const late = (): void => this.#end(locked());
+    const wait = host === undefined ? setTimeout(late, isShared ? OWNER_WAIT_MS : LOCK_WAIT_MS) : undefined;
     this.#hear = () => clearTimeout(wait);
     this.#greet = () => {
       if (isShared) this.#channel.postMessage(sealed({ kind: "hello", tab }));
