@@ -175,6 +175,54 @@ describe("many tabs", () => {
     assert.equal(await open(other, "leaver"), undefined, "the store is free");
   });
 
+  test("a tab more than an owner serves is refused by a typed error that says how many it may be", async () => {
+    const [owner, second] = await tabs(2, "crowded");
+    // As the other tabs there may be, each with the lock that says that it lives.
+    await second.evaluate(async (store) => {
+      const channel = new BroadcastChannel(`conclave/${store}`);
+      for (let at = 1; at < 256; at += 1) {
+        const name = `conclave-tab/${store}/${at}`;
+        await new Promise((held) => void navigator.locks.request(name, () => new Promise(held)));
+        const line = new BroadcastChannel(name);
+        const welcome = new Promise((resolve) => line.addEventListener("message", resolve, { once: true }));
+        channel.postMessage({ protocol: 1, kind: "hello", tab: String(at) });
+        await welcome;
+        line.close();
+      }
+    }, `conclave ${suite.deployment.url} crowded`);
+    const one = await tab(owner.context());
+    const refusal = await one.evaluate(async () => {
+      const { Endpoint } = await import("/client/index.js");
+      const error = await Endpoint.open({ url: location.origin, name: "crowded" }).catch((thrown) => thrown);
+      return [error.name, error.code, error.retryable, error.message];
+    });
+    assert.deepEqual(refusal.slice(0, 3), ["StoreError", "store-locked", true]);
+    assert.match(refusal[3], /serves 256 others/);
+    assert.deepEqual(await second.evaluate(() => window.endpoint.conversations()), [], "those that are served still are");
+  });
+
+  test("an endpoint that can not even be closed lets go of the store and of the page all the same", async () => {
+    const page = await tab(await suite.browser.newContext());
+    const seen = await page.evaluate(async () => {
+      const { TabSeat } = await import("/client/tabs/tab_seat.js");
+      let asked = 0;
+      /** A module that has trapped: it neither closes nor answers. */
+      const run = async () => ({
+        closed: new Promise(() => undefined),
+        answered: () => new Promise(() => undefined),
+        close: () => Promise.reject(new RangeError("trapped")),
+        watch: () => () => undefined,
+        request: () => (asked += 1, new Promise(() => undefined)),
+      });
+      const seat = await TabSeat.open({ store: "trapped", terms: { url: "", name: "" }, isShared: true, run }, undefined);
+      const request = seat.request("conversations", "{}").catch((error) => error.code);
+      const closing = await seat.close().catch((error) => error.message);
+      return [asked, closing, await request, await seat.closed];
+    });
+    assert.deepEqual(seen, [1, "trapped", "persistence-failed", undefined]);
+    assert.equal(await page.evaluate(async () => (await navigator.locks.query()).held.length), 0, "nothing is held any more");
+  });
+
   test("an owner of another release is a typed error for a tab that opens, and for one that was attached", async () => {
     const [owner, other] = await tabs(2, "mixed");
     const foreign = await tab(owner.context());

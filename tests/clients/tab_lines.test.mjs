@@ -12,7 +12,7 @@ const { Desk } = await import(`${dist}tabs/desk.js`);
 const { Messages } = await import(`${dist}messages.js`);
 const { Broadcast } = await import(`${dist}broadcast.js`);
 const { TabSubscription } = await import(`${dist}tabs/subscription.js`);
-const { AcknowledgeError, ListenError, SendError } = await import(`${dist}errors.js`);
+const { AcknowledgeError, ConclaveError, fromCore, HistoryError, ListenError, SendError } = await import(`${dist}errors.js`);
 
 /** An endpoint that a test answers for: each request waits in `asked` until it is settled. */
 class Scripted {
@@ -129,16 +129,42 @@ describe("a line to the owner", () => {
     const waiting = Array.from({ length: IN_FLIGHT_MAX }, () => line.request("send", "{}"));
     const crowded = await line.request("send", "{}").catch((error) => error);
     assert.ok(crowded instanceof SendError && crowded.retryable);
+    assert.match(crowded.message, /this tab has 1024 requests open/);
     assert.equal(running.asked.length, IN_FLIGHT_MAX);
     running.asked[0].resolve("");
     await waiting[0];
     line.request("send", "{}");
     assert.equal(running.asked.length, IN_FLIGHT_MAX + 1);
-    const careless = desk.attend(() => undefined);
+    const said = [];
+    const careless = desk.attend((message) => said.push(message));
     for (let number = 0; number <= IN_FLIGHT_MAX; number += 1) {
       careless.take({ kind: "ask", epoch: "epoch", number, operation: "send", argumentsJson: "{}" });
     }
     assert.equal(running.asked.length, 2 * IN_FLIGHT_MAX + 1);
+    assert.deepEqual(said.map(({ kind, number }) => [kind, number]), [["failure", IN_FLIGHT_MAX]]);
+  });
+
+  test("a request beyond what the owner still carries out of given up ones is refused and not left without an answer", async () => {
+    const running = new Scripted();
+    const { line } = lineTo(running);
+    const controller = new AbortController();
+    const given = Array.from({ length: IN_FLIGHT_MAX }, () => line.request("send", "{}", controller.signal));
+    controller.abort("enough");
+    await Promise.allSettled(given);
+    const refused = await line.request("history", "{}").catch((error) => error);
+    assert.ok(refused instanceof HistoryError && refused.retryable, String(refused));
+    assert.match(refused.message, /this tab has 1024 requests open/);
+    running.asked[0].reject("enough");
+    await turn();
+    const taken = line.request("history", "{}");
+    running.asked.at(-1).resolve("page");
+    assert.equal(await taken, "page");
+  });
+
+  test("a failure of an operation that is not known here is a failure all the same", () => {
+    const failure = fromCore({ operation: "backend", code: "unavailable", message: "away", retryable: true });
+    assert.ok(failure instanceof ConclaveError);
+    assert.deepEqual([failure.code, failure.message, failure.retryable], ["unavailable", "away", true]);
   });
 
   test("a watch begins with the present state and ends on both sides", async () => {

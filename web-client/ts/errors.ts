@@ -373,12 +373,10 @@ export class VerifyError extends ConclaveError<VerifyErrorCode> {
   override readonly name = "VerifyError";
 }
 
-/** The operation a failure belongs to, as the wasm module names it. */
-type Operation = "send" | "listen" | "acknowledge" | "open" | "store" | "history";
-
 /** A failure as it crosses from the wasm module. */
 interface CoreFailure {
-  readonly operation: Operation;
+  /** The operation it belongs to. One of another release may be none of those here: its failure is of the base class. */
+  readonly operation: string;
   readonly code: string;
   readonly message: string;
   readonly retryable: boolean;
@@ -429,5 +427,7 @@ export function fromCore(thrown: unknown): unknown {
       return new StoreError(code as StoreErrorCode, message, options);
     case "history":
       return new HistoryError(code as HistoryErrorCode, message, options);
+    default:
+      return new ConclaveError(code as ErrorCode, message, options);
   }
 }

@@ -3,6 +3,7 @@ import { ListenError, toCore } from "../errors.js";
 import type { Running } from "../seat.js";
 import type { Post } from "./line.js";
 import { IN_FLIGHT_MAX, type TabMessage } from "./protocol.js";
+import { crowded } from "./requests.js";
 
 /** A tab at the desk. */
 export interface Attendance {
@@ -40,8 +41,9 @@ export class Desk {
       if (!isGone) post(message);
     };
     const carryOut = async ({ number, operation, argumentsJson }: TabMessage & { kind: "ask" }): Promise<void> => {
-      // A tab keeps within its bounds; one that does not is not heard.
-      if (isGone || open.size >= IN_FLIGHT_MAX || open.has(number)) return;
+      if (isGone || open.has(number)) return;
+      // What a tab has given up counts until it has ended here.
+      if (open.size >= IN_FLIGHT_MAX) return say({ kind: "failure", epoch, number, failure: crowded(operation) });
       const controller = new AbortController();
       const { signal } = controller;
       open.set(number, controller);

@@ -1,7 +1,7 @@
 /** A tab's line to the owner of the store, be that another tab or this one. */
 import { type ConclaveError, fromCore } from "../errors.js";
 import type { TabMessage } from "./protocol.js";
-import { RequestTable } from "./requests.js";
+import { crowded, RequestTable } from "./requests.js";
 
 /** Carries a message to the other end. */
 export type Post = (message: TabMessage) => void;
@@ -82,13 +82,4 @@ export class Line {
     this.#requests.failAll(LOST);
     this.#tellLost();
   }
-}
-
-function crowded(operation: string): object {
-  const [kind, code] = 
-    operation === "send" ? ["send", "certification-unavailable"]
-    : operation === "acknowledge" ? ["acknowledge", "persistence-failed"]
-    : ["subscribe", "next"].includes(operation) ? ["listen", "transport-failed"]
-    : ["history", "persistence-failed"];
-  return { operation: kind, code, message: "this tab has too many requests open", retryable: true };
 }

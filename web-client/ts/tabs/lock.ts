@@ -30,8 +30,8 @@ export function settled(): Promise<unknown> {
 export const lockOf = (store: string): string => `conclave/${store}`;
 
 /** Another context holds a store's lock. */
-export function locked(): StoreError {
-  return new StoreError("store-locked", "another page or worker has this agent's store open", { retryable: true });
+export function locked(how = "another page or worker has this agent's store open"): StoreError {
+  return new StoreError("store-locked", how, { retryable: true });
 }
 
 function unavailable(cause: unknown): StoreError {

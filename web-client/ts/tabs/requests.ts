@@ -46,3 +46,13 @@ export class RequestTable {
     return waiting;
   }
 }
+
+/** Why a tab's request is not taken that is one too many, in the form in which failures cross. */
+export function crowded(operation: string): object {
+  const [kind, code] =
+    operation === "send" ? ["send", "certification-unavailable"]
+    : operation === "acknowledge" ? ["acknowledge", "persistence-failed"]
+    : ["subscribe", "next"].includes(operation) ? ["listen", "transport-failed"]
+    : ["history", "persistence-failed"];
+  return { operation: kind, code, message: `this tab has ${IN_FLIGHT_MAX} requests open, as many as it may`, retryable: true };
+}

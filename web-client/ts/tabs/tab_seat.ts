@@ -48,6 +48,8 @@ export interface Terms {
 interface Office {
   readonly running: Running;
   readonly desk: Desk;
+  /** The endpoint can not even be closed: it has ended all the same. */
+  readonly giveUp: (reason: unknown) => void;
 }
 
 /** A line that will be there, until the seat has ended. */
@@ -158,8 +160,11 @@ export class TabSeat implements Seat {
   }
 
   async close(): Promise<void> {
-    await this.#leave();
-    this.#end(undefined);
+    try {
+      await this.#leave();
+    } finally {
+      this.#end(undefined);
+    }
   }
 
   /** A page that may be frozen lets go of the store, and comes back when it goes on. */
@@ -186,12 +191,17 @@ export class TabSeat implements Seat {
   /** Leaves the store and its owner; resolves when the store is free of this tab. */
   async #leave(): Promise<void> {
     this.#presence.abort();
-    const { running } = this.#office ?? {};
-    if (running !== undefined) {
-      this.#retire();
-      await running.close();
+    const office = this.#office;
+    if (office === undefined) return void (await this.#left);
+    this.#retire();
+    try {
+      await office.running.close();
+    } catch (thrown) {
+      office.giveUp(thrown);
+      throw thrown;
+    } finally {
+      await this.#left;
     }
-    await this.#left;
   }
 
   /** Becomes findable for the owner, and looks for it. */
@@ -255,15 +265,22 @@ export class TabSeat implements Seat {
     // Asked to leave before there was anything to close.
     if (signal.aborted) return running.close();
     const desk = new Desk(running, epoch, settled);
-    this.#office = { running, desk };
+    let giveUp: (reason: unknown) => void = nothing;
+    const givenUp = new Promise<never>((_, reject) => {
+      giveUp = reject;
+    });
+    this.#office = { running, desk, giveUp };
     const own = desk.attend((message) => line.take(message));
     const line = new Line(epoch, own.take);
     this.#connect(line);
     this.#announce("open");
-    const failure = await running.closed;
-    this.#retire();
     // Only the endpoint knows of a send whether the post is recorded, and it says so last.
-    await running.answered();
+    const ended = running.closed.then(async (failure) => {
+      this.#retire();
+      await running.answered();
+      return failure;
+    });
+    const failure = await Promise.race([ended, givenUp]);
     if (!signal.aborted || failure !== undefined) this.#end(failure);
   }
 
@@ -344,6 +361,7 @@ export class TabSeat implements Seat {
   /** Why this tab may not attach to an owner on these terms. */
   #judge(terms: string): ConclaveError | undefined {
     if (terms === "") return locked();
+    if (terms === CROWDED) return locked(`the tab that owns this agent's store serves ${TABS_MAX} others, as many as it can`);
     let theirs: Partial<Terms> | null;
     try {
       theirs = JSON.parse(terms) as Partial<Terms> | null;
@@ -359,10 +377,14 @@ export class TabSeat implements Seat {
   #receive(tab: string, desk: Desk): void {
     this.#attached.get(tab)?.();
     const epoch = this.#epoch;
-    if (epoch === undefined || this.#attached.size >= TABS_MAX) return;
+    if (epoch === undefined) return;
     const { store, terms, isShared } = this.#place;
     const name = lineOf(store, tab);
     const channel = new BroadcastChannel(name);
+    if (this.#attached.size >= TABS_MAX) {
+      channel.postMessage(sealed({ kind: "welcome", epoch, terms: CROWDED }));
+      return channel.close();
+    }
     const attendance = desk.attend((message) => channel.postMessage(sealed(message)));
     const gone = new AbortController();
     const release = (): void => {
@@ -385,6 +407,9 @@ export class TabSeat implements Seat {
 
 /** When a page may stop to run, and when it goes on. A page that is unloaded leaves in the same way. */
 const PRESENCE_EVENTS = ["pagehide", "freeze", "pageshow", "resume"] as const;
+
+/** In place of the terms where an owner serves as many tabs as it can. */
+const CROWDED = "crowded";
 
 /** A tab's lock and its line to the owner. */
 const lineOf = (store: string, tab: string): string => `conclave-tab/${store}/${tab}`;
