@@ -3,12 +3,15 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, mock, test } from "node:test";
 import { Door, answered } from "../support/door.mjs";
+import { groupId, groupTopic } from "../support/envelopes.mjs";
 import { frame } from "../support/raw.mjs";
-import { encode } from "../support/wire.mjs";
+import { decode, encode } from "../support/wire.mjs";
 
 const dist = new URL("../../target/client-package/dist/", import.meta.url);
 const { Connection } = await import(new URL("transport/connection.js", dist));
 const { Subscription } = await import(new URL("backend/subscription.js", dist));
+const { Interest } = await import(new URL("backend/interest.js", dist));
+const { topics } = await import(new URL("backend/index.js", dist));
 const { CredentialSource } = await import(new URL("transport/credential.js", dist));
 
 const PATH = "/xmtp.backend.v1.SubscriptionService/Subscribe";
@@ -297,6 +300,127 @@ describe("a credential", () => {
     const reason = new Error("no longer wanted");
     controller.abort(reason);
     await assert.rejects(calling, (thrown) => thrown === reason);
+  });
+});
+
+describe("a subscription", () => {
+  beforeEach(() => take());
+
+  const LIMITS = { maxStreamTopics: 10, maxStaticTopics: 10, maxUpdateBurst: 10, maxUpdateAdds: 10, maxUpdateRemoves: 10 };
+  const group = groupId();
+  const topic = topics.groupMessages(group);
+  const say = (socket, name, value) => socket.say(encode("xmtp.backend.v1.SubscribeResponse", { response: { case: name, value } }));
+  /** The socket that was opened last, its stream begun and its topics registered. */
+  const begun = async () => {
+    await settle();
+    const socket = FakeSocket.all.at(-1);
+    socket.open();
+    say(socket, "started", { keepaliveIntervalMs: 30_000 });
+    await new Promise((resolve) => setTimeout(resolve));
+    say(socket, "applied", { id: 1n, targets: [] });
+    await settle();
+    return socket;
+  };
+  const publish = (socket, sequenceId, data) => {
+    const payload = { case: "groupMessage", value: { data } };
+    const meta = { cursor: { sequenceId }, topic: groupTopic(group) };
+    say(socket, "messages", { envelopes: [{ meta, envelope: { payload } }] });
+  };
+  /** A connection whose waits are over at once, each written down; after `most` of them none is. */
+  const hasty = (most, credential) => {
+    const delays = [];
+    const connection = new Connection("http://127.0.0.1:9", credential);
+    connection.pause = (delayMs) => (delays.push(delayMs) < most ? settle() : new Promise(() => undefined));
+    return { connection, delays };
+  };
+
+  test("holds no more bytes than its bound for a reader who does not read, and then goes on from where it was", async () => {
+    const { connection } = hasty(2);
+    const subscription = new Subscription(connection, LIMITS, [topic], []);
+    const first = await begun();
+    const large = new Uint8Array(4 * 1024 * 1024);
+    let sent = 0n;
+    for (; first.readyState === FakeSocket.OPEN && sent < 20n; await settle()) publish(first, (sent += 1n), large);
+    assert.ok(sent < 20n, "the stream was given up: what it brought is neither kept nor dropped in silence");
+    const read = [];
+    const reading = (async () => {
+      for await (const { meta } of subscription) read.push(meta.sequenceId);
+    })();
+    while (FakeSocket.all.length === 1) await settle();
+    const second = await begun();
+    const { adds } = decode("xmtp.backend.v1.SubscribeRequest", Buffer.from(second.sent[0], "hex").subarray(5)).request.value;
+    const { sequenceId } = adds[0].cursor;
+    publish(second, sequenceId + 1n, new Uint8Array(1));
+    await settle();
+    assert.deepEqual(read, Array.from({ length: Number(sequenceId) + 1 }, (_, at) => BigInt(at + 1)), "each once, in order");
+    await subscription.return();
+    await reading;
+  });
+
+  test("waits longer each time where streams begin and end at once, and not where they bring something or last", async () => {
+    mock.timers.enable({ apis: ["Date"], now: 1 });
+    const { connection, delays } = hasty(100);
+    const subscription = new Subscription(connection, LIMITS, [topic], []);
+    let sequenceId = 0n;
+    const round = async (between) => {
+      const socket = await begun();
+      between?.(socket);
+      await settle();
+      socket.say("grpc-status:0\r\n", 0x80);
+      await settle();
+      return delays.at(-1);
+    };
+    const shortest = (delayMs) => delayMs <= 120;
+    assert.ok(shortest(await round()));
+    for (let at = 0; at < 5; at += 1) await round();
+    assert.ok(delays.at(-1) >= 2_560, `${delays}`);
+    assert.ok(shortest(await round((socket) => publish(socket, (sequenceId += 1n), new Uint8Array(1)))), `${delays}`);
+    await round();
+    await round();
+    assert.ok(!shortest(delays.at(-1)), `${delays}`);
+    assert.ok(shortest(await round(() => mock.timers.tick(LONG_MS))), `${delays}`);
+    await subscription.return();
+  });
+
+  test("ends by a typed error with its cause where a credential can not be obtained, after five attempts", async () => {
+    let asked = 0;
+    const reason = new RangeError("the issuer is away");
+    const { connection, delays } = hasty(20, () => {
+      asked += 1;
+      throw reason;
+    });
+    const subscription = new Subscription(connection, LIMITS, [topic], []);
+    await assert.rejects(subscription.next(), (error) => {
+      assert.deepEqual([error.name, error.code, error.retryable, error.cause], ["BackendError", "unauthenticated", true, reason]);
+      return true;
+    });
+    assert.deepEqual([asked, delays.length], [5, 4]);
+    assert.ok(delays.every((delayMs, at) => at === 0 || delayMs > delays[at - 1]), `${delays}`);
+  });
+
+  test("knows whether it has caught up without a look at every topic", () => {
+    const interest = new Interest();
+    const names = Array.from({ length: 1_000 }, (_, at) => `00${String(at).padStart(32, "0")}`);
+    for (const name of names) interest.add(name, 0n);
+    interest.whole();
+    interest.aim(names.map((name) => ({ topic: name, through: 1n })));
+    let looks = 0;
+    const registrations = names.map((name) => {
+      const registration = interest.take(name, 1n);
+      let { taken } = registration;
+      const get = () => ((looks += 1), taken);
+      return Object.defineProperty(registration, "taken", { get, set: (value) => (taken = value) });
+    });
+    const answers = registrations.map((registration) => {
+      interest.hand(registration, 1n);
+      return interest.isCaughtUp;
+    });
+    assert.ok(looks <= 2 * names.length, `${looks} looks at ${names.length} topics`);
+    assert.deepEqual([answers.indexOf(true), interest.isCaughtUp], [999, true]);
+    interest.add("00".padEnd(34, "f"), 0n);
+    assert.equal(interest.isCaughtUp, false);
+    interest.remove("00".padEnd(34, "f"));
+    assert.equal(interest.isCaughtUp, true);
   });
 });
 

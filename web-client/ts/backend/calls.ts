@@ -7,9 +7,9 @@ import { decode, encode, type Table, WireError } from "./wire.js";
 /** The delay after a first failure, before jitter, in milliseconds. */
 const FIRST_DELAY_MS = 100;
 /** The longest delay, before jitter, in milliseconds. */
-const LONGEST_DELAY_MS = 5_000;
+export const LONGEST_DELAY_MS = 5_000;
 /** How often a call is made at most. */
-const ATTEMPTS_MAX = 5;
+export const ATTEMPTS_MAX = 5;
 
 /** How long to wait after so many failures in a row, spread by a fifth so that clients do not come in step. */
 export function delayAfter(failures: number): number {

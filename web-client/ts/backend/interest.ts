@@ -26,6 +26,8 @@ export class Interest {
   readonly #topics = new Map<Topic, Registration>();
   /** Topics that the open stream is still to be told of that they are read no longer. */
   readonly #removed = new Set<Topic>();
+  /** Topics that were not taken yet up to where they reached when they were registered. */
+  readonly #behind = new Set<Registration>();
   #asked = 0n;
   #applied = 0n;
 
@@ -36,13 +38,16 @@ export class Interest {
   /** Adds a topic. One that is read goes on from where it is. */
   add(topic: Topic, after: bigint): void {
     if (this.#topics.has(topic)) return;
-    this.#topics.set(topic, { topic, position: after, taken: after, target: undefined, state: "wanted" });
+    const registration: Registration = { topic, position: after, taken: after, target: undefined, state: "wanted" };
+    this.#topics.set(topic, registration);
+    this.#behind.add(registration);
   }
 
   remove(topic: Topic): void {
     const registration = this.#topics.get(topic);
     if (registration === undefined) return;
     this.#topics.delete(topic);
+    this.#behind.delete(registration);
     if (registration.state !== "wanted") this.#removed.add(topic);
   }
 
@@ -58,7 +63,13 @@ export class Interest {
 
   /** Whether every topic was taken up to where it reached when it was registered. */
   get isCaughtUp(): boolean {
-    return Array.from(this.#topics.values()).every(({ target, taken }) => target !== undefined && taken >= target);
+    return this.#behind.size === 0;
+  }
+
+  /** The reader has taken an envelope. */
+  hand(registration: Registration, sequenceId: bigint): void {
+    registration.taken = sequenceId;
+    this.#judge(registration);
   }
 
   /** A stream begins that is told once: of everything. */
@@ -113,6 +124,7 @@ export class Interest {
       const registration = this.#topics.get(topic);
       if (registration === undefined || registration.state !== "live") continue;
       if (registration.target === undefined || through < registration.target) registration.target = through;
+      this.#judge(registration);
     }
   }
 
@@ -122,6 +134,11 @@ export class Interest {
     if (registration?.state !== "live" || sequenceId <= registration.position) return undefined;
     registration.position = sequenceId;
     return registration;
+  }
+
+  #judge(registration: Registration): void {
+    const { target, taken } = registration;
+    if (target !== undefined && taken >= target) this.#behind.delete(registration);
   }
 
   #begin(state: "wanted" | "live"): void {

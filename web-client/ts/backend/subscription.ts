@@ -3,7 +3,7 @@ import { BackendError } from "../errors.js";
 import type { Connection } from "../transport/connection.js";
 import { CallFailure, drawn, type End } from "../transport/status.js";
 import type { Stream } from "../transport/stream.js";
-import { delayAfter } from "./calls.js";
+import { ATTEMPTS_MAX, delayAfter, LONGEST_DELAY_MS } from "./calls.js";
 import { backendError, mayRepeat } from "./failure.js";
 import { Interest, type Registration } from "./interest.js";
 import * as tables from "./tables.js";
@@ -15,8 +15,10 @@ const SUBSCRIBE = "/xmtp.backend.v1.SubscriptionService/Subscribe";
 const SUBSCRIBE_STATIC = "/xmtp.backend.v1.SubscriptionService/SubscribeStatic";
 /** A stream is given up after this many signs of life that did not come. */
 const KEEPALIVES_MISSED_MAX = 3;
-/** The most envelopes that wait for the reader. A stream is not read on before it took some. */
+/** The most envelopes that wait for the reader. At either bound a stream is not read on before it took some. */
 const WAITING_MAX = 4_096;
+/** The bytes that wait for the reader, at most, as they arrived; the message that passes this is the last. */
+const WAITING_BYTES_MAX = 16 * 1024 * 1024;
 
 /** What a stream brings, of either kind. */
 type Frame =
@@ -25,6 +27,14 @@ type Frame =
   | { kind: "messages"; envelopes: StoredEnvelope[] }
   | { kind: "ping" | "pong"; nonce: bigint }
   | { kind: "keepalive" };
+
+/** What the reader has not taken yet. */
+interface Waiting {
+  readonly stored: StoredEnvelope;
+  readonly registration: Registration;
+  /** The bytes of the message it came in, if it is the last of it, and 0 otherwise. */
+  bytes: number;
+}
 
 interface Target {
   topic: Topic;
@@ -35,7 +45,8 @@ interface Target {
  * The envelopes of topics: what is stored, then what is published, without an end. Each envelope comes once, in the order of
  * its topic, over every connection that is lost meanwhile. It has one reader.
  *
- * A deployment that can not be reached is tried again until it can; a refusal is thrown as {@link BackendError}.
+ * A deployment that can not be reached is tried again until it can; a refusal is thrown as {@link BackendError}, and so is a
+ * credential that could not be obtained five times in a row.
  *
  * @example
  * ```ts
@@ -49,7 +60,8 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
   readonly #connection: Connection;
   readonly #limits: Limits;
   readonly #interest = new Interest();
-  readonly #waiting: { stored: StoredEnvelope; registration: Registration }[] = [];
+  readonly #waiting: Waiting[] = [];
+  #waitingBytes = 0;
   readonly #ended = new AbortController();
   #failure: BackendError | undefined;
   #stream: Stream | undefined;
@@ -111,11 +123,12 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
     for (;;) {
       const first = this.#waiting.shift();
       if (first !== undefined) {
+        const { stored, registration, bytes } = first;
+        this.#waitingBytes -= bytes;
         this.#wakePump?.();
-        const { stored, registration } = first;
         // What waited of a topic that was removed since is of no interest.
         if (!this.#interest.holds(registration)) continue;
-        registration.taken = stored.meta.sequenceId;
+        this.#interest.hand(registration, stored.meta.sequenceId);
         this.#settleCaughtUp();
         return { done: false, value: stored };
       }
@@ -130,6 +143,7 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
   /** Ends the subscription. */
   return(): Promise<IteratorResult<StoredEnvelope, undefined>> {
     this.#waiting.length = 0;
+    this.#waitingBytes = 0;
     this.#end();
     return Promise.resolve({ done: true, value: undefined });
   }
@@ -150,42 +164,47 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
   /** Opens one stream after another until the subscription ends. */
   async #pump(): Promise<void> {
     let failures = 0;
+    let refusals = 0;
     const { signal } = this.#ended;
     while (!signal.aborted) {
       if (this.#interest.size === 0) {
         await this.#change();
         continue;
       }
-      const end = await this.#read(() => {
-        failures = 0;
+      let begunAt = Infinity;
+      const end = await this.#read((isNews) => {
+        begunAt = Math.min(begunAt, Date.now());
+        if (isNews) failures = 0;
       }).catch((thrown: unknown) => (thrown instanceof CallFailure ? thrown.end : drawn("internal", String(thrown), thrown)));
       this.#stream?.close();
       this.#stream = undefined;
       clearTimeout(this.#updateTimer);
       this.#updateTimer = undefined;
       if (end === "reopened" || signal.aborted) continue;
+      refusals = end.code === "unauthenticated" ? refusals + 1 : 0;
       // A server that ends a stream well, or gives it up, leaves it to be opened again.
-      if (end.code !== "ok" && end.code !== "cancelled" && !mayRepeat(end)) {
+      if (end.code !== "ok" && end.code !== "cancelled" && (!mayRepeat(end) || refusals === ATTEMPTS_MAX)) {
         this.#failure = backendError("Subscribe", new CallFailure(end));
         return this.#end();
       }
+      // To begin is not enough: a server may take every stream, and end it at once.
+      if (Date.now() - begunAt >= LONGEST_DELAY_MS) failures = 0;
       failures += 1;
       await this.#connection.pause(delayAfter(failures), signal);
     }
   }
 
   /** Reads one stream to its end. */
-  async #read(onBegun: () => void): Promise<End | "reopened"> {
+  async #read(onMessage: (isNews: boolean) => void): Promise<End | "reopened"> {
     const stream = this.#open();
     for (;;) {
-      while (this.#waiting.length >= WAITING_MAX && !this.#ended.signal.aborted) await this.#change();
+      while (this.#isFull && !this.#ended.signal.aborted) await this.#change();
       const arrival = await stream.next();
       if (this.#ended.signal.aborted || this.#stream !== stream) return "reopened";
       if ("end" in arrival) return arrival.end;
-      onBegun();
       try {
         const table = this.#isDuplex ? tables.subscribeResponse : tables.subscribeStaticResponse;
-        this.#take(decode(table, arrival.message) as Frame | undefined, stream);
+        onMessage(this.#take(decode(table, arrival.message) as Frame | undefined, arrival.message.length, stream));
       } catch (thrown) {
         if (!(thrown instanceof WireError)) throw thrown;
         return drawn("internal", `a message of the stream does not decode: ${thrown.message}`, thrown);
@@ -214,7 +233,13 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
     return this.#stream;
   }
 
-  #take(frame: Frame | undefined, stream: Stream): void {
+  get #isFull(): boolean {
+    return this.#waiting.length >= WAITING_MAX || this.#waitingBytes >= WAITING_BYTES_MAX;
+  }
+
+  /** Takes a message of so many bytes; says whether it brought an envelope. */
+  #take(frame: Frame | undefined, bytes: number, stream: Stream): boolean {
+    let last: Waiting | undefined;
     switch (frame?.kind) {
       case "started": {
         const probe = this.#isDuplex ? encode(tables.subscribeRequest, { kind: "ping", nonce: 1n }) : undefined;
@@ -229,7 +254,11 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
       case "messages":
         for (const stored of frame.envelopes) {
           const registration = this.#interest.take(stored.meta.topic, stored.meta.sequenceId);
-          if (registration !== undefined) this.#waiting.push({ stored, registration });
+          if (registration !== undefined) this.#waiting.push((last = { stored, registration, bytes: 0 }));
+        }
+        if (last !== undefined) {
+          last.bytes = bytes;
+          this.#waitingBytes += bytes;
         }
         this.#wakeReaders();
         break;
@@ -239,6 +268,7 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
       default:
     }
     this.#settleCaughtUp();
+    return last !== undefined;
   }
 
   /** What is read has changed: the open stream is told, or another is opened. */
