@@ -104,6 +104,22 @@ describe("the verifier in Node", () => {
     assert.deepEqual([result.posts, result.head], [posts.slice(0, 1), posts[0].recordHash]);
   });
 
+  test("a line of any length is refused without a copy of it in the module, whatever form the file has", async () => {
+    await verify(file, registryKey);
+    const { memory } = await (await import(pathToFileURL(path.join(root, "target/client-package/dist/conclave_web_client.js")))).default();
+    const before = memory.buffer.byteLength;
+    const long = Buffer.concat([Buffer.from(fileOf(0)), Buffer.alloc(64 * 1024 * 1024, "x"), Buffer.from("\n")]);
+    const endless = async function* () {
+      for (let at = 0; ; at += 1) yield at === 0 ? Buffer.from(fileOf(0)) : long.subarray(-4 * 1024 * 1024, -1);
+    };
+    for (const form of [long, long.subarray(0, -1), long.toString(), new Blob([long]), endless()]) {
+      const result = await verify(form, registryKey);
+      assert.deepEqual([result.verified, result.line, result.members.length], [false, 2, 4]);
+      assert.match(result.reason, /longer than \d+ bytes/);
+    }
+    assert.ok(memory.buffer.byteLength - before < 1024 * 1024, `${memory.buffer.byteLength - before} bytes more`);
+  });
+
   test("a file that ends early between lines is a beginning, and says up to which post", async () => {
     const { posts } = await verify(file, registryKey);
     const result = await verify(fileOf(0, 1, 2), registryKey);

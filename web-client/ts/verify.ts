@@ -133,7 +133,7 @@ export async function verify(file: ExportFile, registryKey: Ed25519Jwk, options:
       ...(JSON.parse(refusal) as { readonly line: number; readonly reason: string }),
       ...found.result(),
     });
-    const rest = new Rest();
+    const rest = new Rest(lineBytesMax);
     for (;;) {
       const { done, value } = await abortable(chunks.next(), signal);
       if (done === true) break;
@@ -258,19 +258,25 @@ function streamed(stream: ReadableStream<Uint8Array>): Chunks {
   };
 }
 
-/** The chunks of a line that has not ended. */
+/** The chunks of a line that has not ended. Of one that is too long there is as much as shows it. */
 class Rest {
   length = 0;
   #chunks: Uint8Array[] = [];
+  readonly #most: number;
+
+  constructor(lineBytesMax: number) {
+    this.#most = lineBytesMax + 1;
+  }
 
   add(chunk: Uint8Array): void {
-    this.#chunks.push(chunk);
-    this.length += chunk.length;
+    const kept = chunk.subarray(0, this.#most - this.length);
+    this.#chunks.push(kept);
+    this.length += kept.length;
   }
 
   /** All of them and the last in one; nothing is left. */
   end(last: Uint8Array = new Uint8Array()): Uint8Array {
-    if (this.length === 0) return last;
+    if (this.length === 0) return last.subarray(0, this.#most);
     this.add(last);
     const line = new Uint8Array(this.length);
     let at = 0;
