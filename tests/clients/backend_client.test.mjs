@@ -258,6 +258,42 @@ describe("the backend's client", () => {
     assert.equal(door.calls.length, 3);
   });
 
+  test("an argument of a wrong form is a typed error that names it, and nothing is sent", async () => {
+    const identifier = { identifier: "0x0000000000000000000000000000000000000001", kind: "ethereum" };
+    const signature = { accountId: "eip155:1:0x01", hash: new Uint8Array(32), signature: new Uint8Array(1) };
+    const topic = topics.groupMessages(envelopes.groupId());
+    const cases = [];
+    for (const nothing of [undefined, null, 7, "text", {}]) {
+      cases.push([() => backend.getInboxIds(nothing), /`identifiers` is not an array/]);
+      cases.push([() => backend.verifySmartContractWalletSignatures(nothing), /`signatures` is not an array/]);
+      cases.push([() => backend.publish(nothing), /`envelopes` is not an array/]);
+    }
+    for (const bad of [undefined, null, 7, {}, { kind: "ethereum" }, { identifier: 7, kind: "ethereum" }, { ...identifier, kind: "name" }]) {
+      cases.push([() => backend.getInboxIds([identifier, bad]), /`identifiers\[1\]`/]);
+    }
+    for (const bad of [undefined, {}, { ...signature, hash: "00" }, { ...signature, signature: undefined }, { ...signature, blockNumber: "x" }]) {
+      cases.push([() => backend.verifySmartContractWalletSignatures([signature, bad]), /`signatures\[1\]`/]);
+    }
+    for (const bad of [undefined, null, 7, {}, { kind: "picture" }, { kind: "group-message", data: "text" }]) {
+      cases.push([() => backend.publish([post(envelopes.groupId(), "good"), bad]), /`envelopes\[1\]`/]);
+    }
+    for (const nothing of [undefined, null, 7, {}]) {
+      cases.push([async () => backend.query(nothing), /`topics` is neither/], [() => backend.newest(nothing), /`topics` is neither/]);
+      cases.push([async () => backend.query([topic, nothing]), /is not a topic/]);
+    }
+    for (const [call, named] of cases) {
+      const error = await failure(call);
+      assert.ok(error instanceof BackendError && error.code === "invalid-argument" && !error.retryable, `${named} ${error.stack}`);
+      assert.match(error.message, named);
+    }
+    assert.equal(door.calls.length, 0);
+    const subscription = backend.subscribe();
+    for (const use of [(input) => subscription.add(input), (input) => subscription.remove(input)]) {
+      for (const bad of [undefined, null, 7, {}, [undefined]]) assert.throws(() => use(bad), BackendError);
+    }
+    await subscription.return();
+  });
+
   // API-284
   test("a request that is refused for good is not sent again, and one that failed for a while is, with the same bytes", async () => {
     const topic = topics.groupMessages(envelopes.groupId());

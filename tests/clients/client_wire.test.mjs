@@ -15,7 +15,7 @@ const ROUNDS = 200;
 /** Each table and the message it is of. */
 const MESSAGES = [
   [tables.clientEnvelope, "ClientEnvelope"],
-  [tables.publishRequest, "PublishRequest"],
+  [tables.listRequest, "PublishRequest"],
   [tables.publishResponse, "PublishResponse"],
   [tables.publishError, "PublishError"],
   [tables.queryRequest, "QueryRequest"],
@@ -26,9 +26,11 @@ const MESSAGES = [
   [tables.subscribeResponse, "SubscribeResponse"],
   [tables.subscribeStaticRequest, "SubscribeStaticRequest"],
   [tables.subscribeStaticResponse, "SubscribeStaticResponse"],
-  [tables.getInboxIdsRequest, "GetInboxIdsRequest"],
+  [tables.listRequest, "GetInboxIdsRequest"],
+  [tables.identifier, "GetInboxIdsRequest.Request"],
   [tables.getInboxIdsResponse, "GetInboxIdsResponse"],
-  [tables.verifyRequest, "VerifySmartContractWalletSignaturesRequest"],
+  [tables.listRequest, "VerifySmartContractWalletSignaturesRequest"],
+  [tables.walletSignature, "VerifySmartContractWalletSignaturesRequest.Signature"],
   [tables.verifyResponse, "VerifySmartContractWalletSignaturesResponse"],
   [tables.getConfigurationRequest, "GetConfigurationRequest"],
   [tables.getConfigurationResponse, "GetConfigurationResponse"],
@@ -122,8 +124,7 @@ describe("messages", () => {
   test("an action that this release does not know is seen, and a number without a name stays", () => {
     const update = [0x22, 2 + 4, 0x0a, 4, 0xfa, 0x01, 1, 0];
     assert.deepEqual(decode(tables.clientEnvelope, Uint8Array.from(update)).actions, [{ kind: "unknown" }]);
-    const lookup = decode(tables.getInboxIdsRequest, Uint8Array.from([0x0a, 2, 0x10, 9]));
-    assert.deepEqual(lookup.requests, [{ identifier: "", kind: 9 }]);
+    assert.deepEqual(decode(tables.identifier, Uint8Array.from([0x10, 9])), { identifier: "", kind: 9 });
   });
 
   test("a number that its field can not hold is refused, not cut", () => {

@@ -24,7 +24,7 @@ import type {
   WalletSignature,
   WalletVerdict,
 } from "./types.js";
-import { encode } from "./wire.js";
+import { encode, type Table, type Union } from "./wire.js";
 
 /** How long an attempt of a call may take where the caller does not say, in milliseconds. */
 const TIMEOUT_MS = 30_000;
@@ -46,11 +46,11 @@ const GET_CONFIGURATION = rpc(
   tables.getConfigurationRequest,
   tables.getConfigurationResponse,
 );
-const PUBLISH = rpc("PublishService", "Publish", tables.publishRequest, tables.publishResponse);
+const PUBLISH = rpc("PublishService", "Publish", tables.listRequest, tables.publishResponse);
 const QUERY = rpc("QueryService", "Query", tables.queryRequest, tables.queryResponse);
 const QUERY_NEWEST = rpc("QueryService", "QueryNewest", tables.queryNewestRequest, tables.queryNewestResponse);
-const GET_INBOX_IDS = rpc("IdentityService", "GetInboxIds", tables.getInboxIdsRequest, tables.getInboxIdsResponse);
-const VERIFY = rpc("IdentityService", "VerifySmartContractWalletSignatures", tables.verifyRequest, tables.verifyResponse);
+const GET_INBOX_IDS = rpc("IdentityService", "GetInboxIds", tables.listRequest, tables.getInboxIdsResponse);
+const VERIFY = rpc("IdentityService", "VerifySmartContractWalletSignatures", tables.listRequest, tables.verifyResponse);
 
 /** How to connect. */
 export interface ConnectOptions {
@@ -133,9 +133,9 @@ export class Backend {
    * @throws {@link PublishError}, which says whether nothing was stored, or the signal's reason.
    */
   async publish(envelopes: readonly Envelope[], options: CallOptions = {}): Promise<readonly EnvelopeMeta[]> {
-    this.#checkPublish(envelopes);
+    const entries = this.#encodePublish(envelopes);
     try {
-      const { metas } = (await this.#call(PUBLISH, { envelopes }, options)) as { metas: EnvelopeMeta[] };
+      const { metas } = (await this.#call(PUBLISH, { entries }, options)) as { metas: EnvelopeMeta[] };
       if (metas.length === envelopes.length) return metas;
     } catch (thrown) {
       throw thrown instanceof CallFailure ? publishError(thrown) : thrown;
@@ -233,8 +233,8 @@ export class Backend {
     options: CallOptions = {},
   ): Promise<readonly (string | undefined)[]> {
     const { maxLookupIdentifiers } = this.configuration.limits;
-    const bytesOf = (request: Identifier) => encode(tables.getInboxIdsRequest, { requests: [request] }).length;
-    const answered = this.#inGroups(GET_INBOX_IDS, "requests", identifiers, maxLookupIdentifiers, bytesOf, options);
+    const entries = encodeAll("identifiers", tables.identifier, ["identifier", "kind"], identifiers, invalid);
+    const answered = this.#inGroups(GET_INBOX_IDS, entries, maxLookupIdentifiers, options);
     return ((await answered) as { inboxId?: string }[]).map(({ inboxId }) => inboxId);
   }
 
@@ -248,9 +248,8 @@ export class Backend {
     options: CallOptions = {},
   ): Promise<readonly WalletVerdict[]> {
     const { maxScwSignatures } = this.configuration.limits;
-    const bytesOf = (signature: WalletSignature) => encode(tables.verifyRequest, { signatures: [signature] }).length;
-    const answered = this.#inGroups(VERIFY, "signatures", signatures, maxScwSignatures, bytesOf, options);
-    return (await answered) as WalletVerdict[];
+    const entries = encodeAll("signatures", tables.walletSignature, ["accountId", "hash", "signature"], signatures, invalid);
+    return (await this.#inGroups(VERIFY, entries, maxScwSignatures, options)) as WalletVerdict[];
   }
 
   /** How often each RPC was called over this connection, by everyone who shares it. */
@@ -283,18 +282,12 @@ export class Backend {
   }
 
   /** Calls an RPC that answers each entry of its request at the same index. */
-  async #inGroups<T>(
-    rpc: Rpc,
-    property: string,
-    entries: readonly T[],
-    count: number,
-    bytesOf: (entry: T) => number,
-    options: CallOptions,
-  ): Promise<unknown[]> {
+  async #inGroups(rpc: Rpc, entries: readonly Uint8Array[], count: number, options: CallOptions): Promise<unknown[]> {
     const method = rpc.path.slice(rpc.path.lastIndexOf("/") + 1);
     const responses: unknown[] = [];
+    const bytesOf = ({ length }: Uint8Array) => length + PREFIX_BYTES_MAX;
     for (const group of groups(entries, count, this.configuration.limits.maxRequestBytes, bytesOf)) {
-      const answer = await this.#call(rpc, { [property]: group }, options).catch(typed(method));
+      const answer = await this.#call(rpc, { entries: group }, options).catch(typed(method));
       const answered = (answer as { responses: unknown[] }).responses;
       if (answered.length !== group.length) {
         throw new BackendError("internal", `${method} failed: the answer is not one entry per entry of the request.`);
@@ -304,35 +297,46 @@ export class Backend {
     return responses;
   }
 
-  /** Refuses what the deployment would refuse for its size. */
-  #checkPublish(envelopes: readonly Envelope[]): void {
+  /** The envelopes, encoded. Refuses what the deployment would refuse for its size. */
+  #encodePublish(envelopes: readonly Envelope[]): readonly Uint8Array[] {
     const { maxEnvelopeBytes, maxRequestBytes, maxPublishTopics } = this.configuration.limits;
     const refuse = (what: string, index?: number) => {
       const message = `Publish failed: ${what}. Nothing was sent, and a publish is not split: publish fewer envelopes at once.`;
       throw new PublishError("invalid-argument", message, { isRefused: true, reason: "too-large", index });
     };
+    const encoded = encodeAll("envelopes", tables.clientEnvelope, ["kind"], envelopes, (what, cause, index) => {
+      const reason = "malformed-payload";
+      return new PublishError("invalid-argument", `Publish failed: ${what}. Nothing was sent.`, { isRefused: true, reason, index, cause });
+    });
     let bytes = 0;
-    const named = new Set<Topic>();
-    for (const [index, envelope] of envelopes.entries()) {
-      const { length } = encodedEnvelope(envelope, index);
+    for (const [index, { length }] of encoded.entries()) {
       if (length > maxEnvelopeBytes) refuse(`envelope ${index} has ${length} bytes of ${maxEnvelopeBytes}`, index);
       bytes += length + prefixBytes(length);
-      const topic = topics.of(envelope);
-      if (topic !== undefined) named.add(topic);
     }
+    const named = new Set(envelopes.flatMap((envelope) => topics.of(envelope) ?? []));
     if (bytes > maxRequestBytes) refuse(`the request has ${bytes} bytes of ${maxRequestBytes}`);
     if (named.size > maxPublishTopics) refuse(`the request is of ${named.size} topics of ${maxPublishTopics}`);
+    return encoded;
   }
 }
 
-/** The bytes of an envelope; callers without types pass anything. */
-function encodedEnvelope(envelope: Envelope, index: number): Uint8Array {
-  try {
-    return encode(tables.clientEnvelope, envelope);
-  } catch (cause) {
-    const message = `Publish failed: envelope ${index} is none (${(cause as Error).message}). Nothing was sent.`;
-    throw new PublishError("invalid-argument", message, { isRefused: true, reason: "malformed-payload", index, cause });
-  }
+/** Why an argument is not taken: what is wrong, what that was seen by, and with which entry. */
+type Refuse = (what: string, cause?: unknown, index?: number) => BackendError;
+
+const invalid: Refuse = (what, cause) => new BackendError("invalid-argument", `${what}. Nothing was sent.`, { cause });
+
+/** The entries of an argument, each encoded. Callers without types pass anything. */
+function encodeAll(name: string, table: Table | Union, needed: readonly string[], entries: unknown, refuse: Refuse): Uint8Array[] {
+  if (!Array.isArray(entries)) throw refuse(`\`${name}\` is not an array`);
+  return entries.map((entry: Record<string, unknown> | null | undefined, index) => {
+    try {
+      const missing = needed.find((property) => (entry?.[property] ?? undefined) === undefined);
+      if (missing !== undefined) throw new TypeError(`its \`${missing}\` is missing`);
+      return encode(table, entry);
+    } catch (cause) {
+      throw refuse(`\`${name}[${index}]\` is none: ${(cause as Error).message}`, cause, index);
+    }
+  });
 }
 
 /** The bytes of a tag and of a length. */

@@ -7,7 +7,7 @@ import { ATTEMPTS_MAX, delayAfter, LONGEST_DELAY_MS } from "./calls.js";
 import { backendError, mayRepeat } from "./failure.js";
 import { Interest, type Registration } from "./interest.js";
 import * as tables from "./tables.js";
-import { isTopicInput, parseTopic, parseTopics } from "./topics.js";
+import { parseTopics } from "./topics.js";
 import type { Limits, StoredEnvelope, Topic, TopicInput, Topics } from "./types.js";
 import { decode, encode, WireError } from "./wire.js";
 
@@ -98,7 +98,7 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
 
   /** Reads topics no longer; nothing more of them comes. */
   remove(topics: TopicInput | Iterable<TopicInput>): void {
-    for (const topic of isTopicInput(topics) ? [topics] : topics) this.#interest.remove(parseTopic(topic));
+    for (const topic of parseTopics(topics).keys()) this.#interest.remove(topic);
     this.#changed();
     this.#settleCaughtUp();
   }

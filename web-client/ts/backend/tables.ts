@@ -162,7 +162,8 @@ const catchupTarget: Table = { fields: { topic: [1, topic], through: [2, "uint64
 const nonce: Table = { fields: { nonce: [1, "uint64"] } };
 const messages: Table = { fields: { envelopes: [1, storedEnvelope, "repeated"] } };
 
-export const publishRequest: Table = { fields: { envelopes: [1, clientEnvelope, "repeated"] } };
+/** A request that is a list of messages, which are encoded already: a publish and both calls of the identity service. */
+export const listRequest: Table = { fields: { entries: [1, "bytes", "repeated"] } };
 export const publishResponse: Table = { fields: { metas: [1, envelopeMeta, "repeated"] } };
 export const publishError: Table = { fields: { index: [1, "uint32", "optional"], reason: [2, reason], message: [3, "string"] } };
 /** `google.rpc.Status`. */
@@ -216,25 +217,18 @@ export const subscribeStaticResponse: Union = {
   },
 };
 
-const identifier: Table["fields"] = { identifier: [1, "string"], kind: [2, identifierKind] };
-export const getInboxIdsRequest: Table = { fields: { requests: [1, { fields: identifier }, "repeated"] } };
+/** `GetInboxIdsRequest.Request`. */
+export const identifier: Table = { fields: { identifier: [1, "string"], kind: [2, identifierKind] } };
 export const getInboxIdsResponse: Table = {
-  fields: { responses: [1, { fields: { ...identifier, inboxId: [3, "string", "optional"] } }, "repeated"] },
+  fields: { responses: [1, { fields: { ...identifier.fields, inboxId: [3, "string", "optional"] } }, "repeated"] },
 };
-export const verifyRequest: Table = {
+/** `VerifySmartContractWalletSignaturesRequest.Signature`. */
+export const walletSignature: Table = {
   fields: {
-    signatures: [
-      1,
-      {
-        fields: {
-          accountId: [1, "string"],
-          blockNumber: [2, "uint64", "optional"],
-          hash: [3, "bytes"],
-          signature: [4, "bytes"],
-        },
-      },
-      "repeated",
-    ],
+    accountId: [1, "string"],
+    blockNumber: [2, "uint64", "optional"],
+    hash: [3, "bytes"],
+    signature: [4, "bytes"],
   },
 };
 export const verifyResponse: Table = {

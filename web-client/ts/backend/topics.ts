@@ -42,7 +42,7 @@ function topicOf(kind: number, identifier: TopicInput): Topic {
  * @throws {@link BackendError} `invalid-argument` for what is no topic.
  */
 export function parseTopic(input: TopicInput): Topic {
-  const topic = typeof input === "string" ? input.toLowerCase() : input instanceof Uint8Array ? hexOf(input) : "";
+  const topic = input instanceof Uint8Array ? hexOf(input) : typeof input === "string" ? input.toLowerCase() : typeof input;
   const bytes = IDENTIFIER_BYTES[Number.parseInt(topic.slice(0, 2), 16)];
   if (bytes !== undefined && topic.length === 2 + 2 * bytes && /^[0-9a-f]+$/.test(topic)) return topic;
   throw new BackendError("invalid-argument", `"${topic}" is not a topic: make one by the functions of \`topics\``);
@@ -59,11 +59,16 @@ export function isTopicInput(input: unknown): input is TopicInput {
  * @throws {@link BackendError} `invalid-argument`
  */
 export function parseTopics(input: Topics): Map<Topic, bigint> {
-  const single = isTopicInput(input) || "topic" in input;
+  // Callers without types pass anything.
+  const isObject = typeof input === "object" && input !== null;
+  const isSingle = isTopicInput(input) || (isObject && "topic" in input);
+  if (!isSingle && !(isObject && Symbol.iterator in input)) {
+    throw new BackendError("invalid-argument", "`topics` is neither a topic nor an iterable of topics");
+  }
   const cursors = new Map<Topic, bigint>();
-  for (const one of single ? [input] : input) {
+  for (const one of isSingle ? [input] : input) {
     const isBare = isTopicInput(one);
-    const topic = parseTopic(isBare ? one : one.topic);
+    const topic = parseTopic(isBare ? one : one?.topic);
     const after = (isBare ? undefined : one.after) ?? 0n;
     if (typeof after !== "bigint" || after < 0n || after > SEQUENCE_ID_MAX) {
       throw new BackendError("invalid-argument", `a cursor is a bigint from 0 to ${SEQUENCE_ID_MAX}`);
