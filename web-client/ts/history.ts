@@ -85,6 +85,16 @@ function within({ end, head }: Snapshot, [fromRecords, fromReanchors]: Place): Q
   return { ...ofConversation, endRecords: end[0], endReanchors: end[1], fromRecords, fromReanchors };
 }
 
+/**
+ * Asks for what follows a page that is not the last.
+ *
+ * @throws {@link HistoryError} `corrupt` for one that is empty: nothing would follow, and what is missing would not show.
+ */
+function following(snapshot: Snapshot, { next, items }: Lines): Question {
+  if (items.length === 0) throw new HistoryError("corrupt", `the store gives nothing after ${next[0]} of ${snapshot.end[0]} posts`);
+  return within(snapshot, next);
+}
+
 /** Whether a place is the end of a snapshot, or behind it. */
 function isEnd({ end }: Snapshot, [records, reanchors]: Place): boolean {
   return records >= end[0] && reanchors >= end[1];
@@ -206,7 +216,8 @@ export class History implements Promise<HistoryPage>, AsyncIterable<HistoryEntry
       resumed !== undefined ? within(resumed.snapshot, resumed.place) : typeof after === "string" ? { after } : { position: after ?? 0 };
     const entries: HistoryEntry[] = [];
     for (;;) {
-      const { end, head, from, next, descriptor, items } = await readLines(this.#seat, address, question, limit - entries.length, signal);
+      const lines = await readLines(this.#seat, address, question, limit - entries.length, signal);
+      const { end, head, from, next, descriptor, items } = lines;
       const snapshot = resumed?.snapshot ?? { address, end, head };
       const { members } = readDescriptor(descriptor);
       let [position] = from;
@@ -215,12 +226,12 @@ export class History implements Promise<HistoryPage>, AsyncIterable<HistoryEntry
         if (item.kind === "certified_record") entries.push(entryOf(item, position++, members));
       }
       // Re-anchors after the last post are not worth a page.
-      if (next[0] >= end[0] || items.length === 0) return { entries, total: end[0], next: undefined };
+      if (next[0] >= end[0]) return { entries, total: end[0], next: undefined };
       if (entries.length >= limit) {
         const id = resumed?.id ?? this.#snapshots.hold(snapshot);
         return { entries, total: end[0], next: this.#snapshots.continuation(id, next) };
       }
-      question = within(snapshot, next);
+      question = following(snapshot, lines);
     }
   }
 }
@@ -234,11 +245,12 @@ export async function exportHistory(seat: Seat, address: Address, signal: AbortS
   const parts: Blob[] = [];
   let question: Question = { position: 0 };
   for (;;) {
-    const { end, head, next, descriptor, items } = await readLines(seat, address, question, EXPORT_PAGE, signal);
+    const page = await readLines(seat, address, question, EXPORT_PAGE, signal);
+    const { end, head, next, descriptor, items } = page;
     const lines = parts.length === 0 ? [descriptor, ...items] : items;
     parts.push(new Blob(lines.map((line) => `${line}\n`)));
     const snapshot = { address, end, head };
-    if (isEnd(snapshot, next) || items.length === 0) return new Blob(parts, { type: "application/jsonl" });
-    question = within(snapshot, next);
+    if (isEnd(snapshot, next)) return new Blob(parts, { type: "application/jsonl" });
+    question = following(snapshot, page);
   }
 }
