@@ -3,8 +3,10 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { frame } from "../support/raw.mjs";
 import { inBrowser } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
+import { encode } from "../support/wire.mjs";
 
 const SUBSCRIBE = "/xmtp.backend.v1.SubscriptionService/Subscribe";
 const STATIC = "/xmtp.backend.v1.SubscriptionService/SubscribeStatic";
@@ -106,6 +108,25 @@ describe("the connection of an endpoint", () => {
     assert.deepEqual([seen.counts[0].queryNewest, seen.counts[0].subscribe], [1, 1]);
     assert.match(seen.text, /^queryNewest +1$/m);
     assert.deepEqual(Object.values(seen.cleared), [0, 0, 0, 0, 0, 0, 0]);
+  });
+
+  test("a server that takes every stream and ends it at once is asked less and less often, and is told as one that is away", async () => {
+    const started = frame(Buffer.from(encode("xmtp.backend.v1.SubscribeResponse", { response: { case: "started", value: {} } })));
+    const window = await pageOf(suite.browser, suite.deployment.url);
+    await window.page.routeWebSocket(/./, (socket) => {
+      socket.send(started);
+      socket.close({ code: 1001 });
+    });
+    await window.page.goto(`${suite.deployment.url}/favicon.svg`);
+    await open(window, "five-a");
+    const waits = await window.page.evaluate(async () => {
+      const delays = [];
+      for await (const event of window.agent.events()) {
+        if (event.kind === "connection" && event.state === "offline") delays.push(event.nextAttemptAt - event.since);
+        if (delays.length === 3) return delays;
+      }
+    });
+    assert.ok(waits[1] > waits[0] && waits[2] > waits[1], `${waits}`);
   });
 
   test("a connection that was lost is there again when the browser goes online", async () => {

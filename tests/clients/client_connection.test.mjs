@@ -379,6 +379,15 @@ describe("a subscription", () => {
     await round();
     assert.ok(!shortest(delays.at(-1)), `${delays}`);
     assert.ok(shortest(await round(() => mock.timers.tick(LONG_MS))), `${delays}`);
+    Object.defineProperty(connection, "canDuplex", { value: true });
+    for (let at = 0; at < 5; at += 1) {
+      FakeSocket.all.at(-1).end(1006);
+      await settle();
+      await settle();
+    }
+    assert.ok(delays.at(-1) >= 1_280, `${delays}`);
+    await round();
+    assert.ok(delays.at(-1) <= 240, `that nothing was there before is forgotten: ${delays}`);
     await subscription.return();
   });
 

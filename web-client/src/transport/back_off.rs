@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The delay after a first failure, before jitter.
 const FIRST: Duration = Duration::from_millis(100);
 /// The longest delay, before jitter.
-const LONGEST: Duration = Duration::from_secs(5);
+pub(super) const LONGEST: Duration = Duration::from_secs(5);
 /// Doublings after which [`LONGEST`] is reached.
 const DOUBLINGS_MAX: u32 = 6;
 
@@ -13,6 +13,8 @@ const DOUBLINGS_MAX: u32 = 6;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BackOff {
     pub(super) failures: u32,
+    /// Readings in a row that began and soon ended.
+    brief: u32,
 }
 
 impl BackOff {
@@ -30,9 +32,11 @@ impl BackOff {
         self.failures
     }
 
-    /// An attempt succeeded.
-    pub(crate) fn reset(&mut self) {
-        self.failures = 0;
+    /// An attempt succeeded. `is_brief`: what it began ended at once. A server may take every stream and end it; that counts
+    /// as the failures of an attempt do.
+    pub(crate) fn begun(&mut self, is_brief: bool) {
+        self.failures = if is_brief { self.brief } else { 0 };
+        self.brief = if is_brief { self.brief.saturating_add(1) } else { 0 };
     }
 }
 
@@ -45,13 +49,31 @@ mod tests {
         let mut back_off = BackOff::default();
         let delays: Vec<u128> = (0..8).map(|_| back_off.next_delay(0.5).as_millis()).collect();
         assert_eq!(delays, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        back_off.reset();
+        back_off.begun(false);
         assert_eq!(back_off.next_delay(0.5), FIRST);
     }
 
     #[test]
+    fn what_begins_and_ends_at_once_is_tried_again_less_and_less_often_and_forgets_earlier_failures() {
+        let mut back_off = BackOff::default();
+        let mut begun = |is_brief| {
+            back_off.begun(is_brief);
+            back_off.next_delay(0.5).as_millis()
+        };
+        let delays: Vec<u128> = (0..8).map(|_| begun(true)).collect();
+        assert_eq!(delays, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!([begun(false), begun(true), begun(true)], [100, 100, 200]);
+        back_off.failures = 100;
+        back_off.begun(true);
+        assert_eq!(back_off.failures(), 2);
+    }
+
+    #[test]
     fn a_delay_is_spread_by_a_fifth_and_never_more() {
-        let mut back_off = BackOff { failures: u32::MAX };
+        let mut back_off = BackOff {
+            failures: u32::MAX,
+            brief: 0,
+        };
         assert_eq!(back_off.next_delay(0.0), LONGEST.mul_f64(0.8));
         assert!(back_off.next_delay(0.999) < LONGEST.mul_f64(1.2));
     }

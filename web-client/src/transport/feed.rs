@@ -15,11 +15,11 @@ use conclave_harness::RouterInstanceId;
 use conclave_proto::conclave::router::v1::{GetInstanceRequest, router_service::GetInstance};
 use futures_util::future::{Either, select};
 
-use super::BackOff;
+use super::back_off::{BackOff, LONGEST};
 use super::call::{CallError, Deployment};
 use super::plan::Plan;
 use super::reading::{Arrived, Reading};
-use crate::platform::{chance, queue};
+use crate::platform::{chance, queue, timer};
 
 /// Passing failures in a row that nobody is told of.
 const BLIPS_MAX: u32 = 3;
@@ -186,10 +186,26 @@ async fn read(
     }
     let mut reading = Reading::open(deployment, plan);
     match reading.next().await {
-        Ok(Arrived::Started) => back_off.reset(),
+        Ok(Arrived::Started) => {}
         Ok(_) => return Ended::Failed(CallError::drawn(Status::internal("the stream has no beginning"))),
         Err(error) => return Ended::Failed(error),
     }
+    let (begun_ms, mut has_news) = (timer::now_ms(), false);
+    let ended = follow(deployment, &mut reading, commands, plan, &mut has_news, tell).await;
+    let lasted = Duration::from_millis(timer::now_ms().saturating_sub(begun_ms));
+    back_off.begun(matches!(ended, Ended::Failed(_)) && !has_news && lasted < LONGEST);
+    ended
+}
+
+/// Reads an open stream to its end, or until something else is to be read. `has_news` becomes whether it brought anything.
+async fn follow(
+    deployment: &Deployment,
+    reading: &mut Reading,
+    commands: &mut queue::Receiver<FeedCommand>,
+    plan: &mut Plan,
+    has_news: &mut bool,
+    tell: &impl Fn(FeedEvent),
+) -> Ended {
     // Asked for after the stream began: one of an earlier instance would not have.
     let instance = match ask_for_instance(deployment).await {
         Ok(instance) => instance,
@@ -202,20 +218,10 @@ async fn read(
     if changed {
         return Ended::Replanned;
     }
-    follow(&mut reading, commands, plan, instance, tell).await
-}
-
-/// Reads an open stream to its end, or until something else is to be read.
-async fn follow(
-    reading: &mut Reading,
-    commands: &mut queue::Receiver<FeedCommand>,
-    plan: &mut Plan,
-    instance: RouterInstanceId,
-    tell: &impl Fn(FeedEvent),
-) -> Ended {
     loop {
         match next_of(reading, commands).await {
             Next::Arrived(Ok(Arrived::Envelopes(envelopes))) => {
+                *has_news = true;
                 tell(FeedEvent::Envelopes(plan.accept(envelopes, instance)));
             }
             Next::Arrived(Ok(Arrived::Applied(id))) => {

@@ -27,14 +27,15 @@ fn a_dropped_connection_and_a_server_that_is_busy_are_tried_again_before_anyone_
         judge(&failed(Code::Unavailable, false), &back_off),
         Verdict::Outage
     );
-    back_off.reset();
+    back_off.begun(false);
     assert_eq!(judge(&failed(Code::Unavailable, false), &back_off), Verdict::Blip);
 }
 
 // CONV-H13
 #[test]
 fn reading_goes_on_through_every_passing_failure_and_ends_where_it_is_refused() {
-    let back_off = BackOff { failures: 100 };
+    let mut back_off = BackOff::default();
+    back_off.failures = 100;
     for code in [
         Code::Unavailable,
         Code::DeadlineExceeded,

@@ -164,6 +164,8 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
   /** Opens one stream after another until the subscription ends. */
   async #pump(): Promise<void> {
     let failures = 0;
+    /** Streams in a row that began and ended soon, without an envelope: a server may take every stream, and end it at once. */
+    let brief = 0;
     let refusals = 0;
     const { signal } = this.#ended;
     while (!signal.aborted) {
@@ -174,7 +176,7 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
       let begunAt = Infinity;
       const end = await this.#read((isNews) => {
         begunAt = Math.min(begunAt, Date.now());
-        if (isNews) failures = 0;
+        if (isNews) brief = 0;
       }).catch((thrown: unknown) => (thrown instanceof CallFailure ? thrown.end : drawn("internal", String(thrown), thrown)));
       this.#stream?.close();
       this.#stream = undefined;
@@ -187,9 +189,8 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
         this.#failure = backendError("Subscribe", new CallFailure(end));
         return this.#end();
       }
-      // To begin is not enough: a server may take every stream, and end it at once.
-      if (Date.now() - begunAt >= LONGEST_DELAY_MS) failures = 0;
-      failures += 1;
+      if (Date.now() - begunAt >= LONGEST_DELAY_MS) brief = 0;
+      failures = begunAt < Infinity ? (brief += 1) : failures + 1;
       await this.#connection.pause(delayAfter(failures), signal);
     }
   }
