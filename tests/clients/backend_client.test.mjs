@@ -266,7 +266,7 @@ describe("the backend's client", () => {
     for (const nothing of [undefined, null, 7, "text", {}]) {
       cases.push([() => backend.getInboxIds(nothing), /`identifiers` is not an array/]);
       cases.push([() => backend.verifySmartContractWalletSignatures(nothing), /`signatures` is not an array/]);
-      cases.push([() => backend.publish(nothing), /`envelopes` is not an array/]);
+      cases.push([() => backend.publish(nothing), /`envelopes` is not an array/], [() => backend.settle(nothing), /`envelopes` is not an array/]);
     }
     for (const bad of [undefined, null, 7, {}, { kind: "ethereum" }, { identifier: 7, kind: "ethereum" }, { ...identifier, kind: "name" }]) {
       cases.push([() => backend.getInboxIds([identifier, bad]), /`identifiers\[1\]`/]);
@@ -281,6 +281,10 @@ describe("the backend's client", () => {
       cases.push([async () => backend.query(nothing), /`topics` is neither/], [() => backend.newest(nothing), /`topics` is neither/]);
       cases.push([async () => backend.query([topic, nothing]), /is not a topic/]);
     }
+    for (const nothing of [undefined, null]) {
+      cases.push([() => Backend.connect(nothing), /`url` is not/], [async () => topics.welcomes(nothing), /is not a topic/]);
+    }
+    for (const credential of [null, 7, {}]) cases.push([() => Backend.connect({ url: deployment.url, credential }), /`credential` is neither/]);
     for (const [call, named] of cases) {
       const error = await failure(call);
       assert.ok(error instanceof BackendError && error.code === "invalid-argument" && !error.retryable, `${named} ${error.stack}`);

@@ -298,9 +298,6 @@ function isText(value: unknown): value is string {
 
 /** The connection of the backend that is shared, or one of its own. */
 function connectionOf({ url, backend, credential }: OpenOptions): Connection {
-  if (credential !== undefined && typeof credential !== "string" && typeof credential !== "function") {
-    throw new OpenError("invalid-options", "`credential` is neither a string nor a function");
-  }
   if (backend !== undefined) {
     if (url !== undefined || credential !== undefined) {
       throw new OpenError("invalid-options", "`backend` has an address and a credential already: leave out `url` and `credential`");

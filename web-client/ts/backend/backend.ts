@@ -109,7 +109,8 @@ export class Backend {
    *
    * @throws {@link BackendError}, or the signal's reason.
    */
-  static async connect({ url, credential, timeoutMs = TIMEOUT_MS, signal }: ConnectOptions): Promise<Backend> {
+  static async connect(options: ConnectOptions): Promise<Backend> {
+    const { url, credential, timeoutMs = TIMEOUT_MS, signal } = (options as ConnectOptions | undefined) ?? { url: "" };
     if (!(Number.isSafeInteger(timeoutMs) && timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
       throw new BackendError("invalid-argument", `\`timeoutMs\` is a whole number from 1 to ${TIMEOUT_MS_MAX}.`);
     }
@@ -119,8 +120,7 @@ export class Backend {
     } catch (cause) {
       throw new BackendError("invalid-argument", (cause as Error).message, { cause });
     }
-    const options = { isPublic: true, timeoutMs, signal };
-    const answer = await call(connection, GET_CONFIGURATION, {}, options).catch(typed("GetConfiguration"));
+    const answer = await call(connection, GET_CONFIGURATION, {}, { isPublic: true, timeoutMs, signal }).catch(typed("GetConfiguration"));
     return new Backend(connection, configurationOf(answer), timeoutMs);
   }
 
@@ -151,11 +151,11 @@ export class Backend {
    *
    * @throws {@link BackendError}, or the signal's reason.
    */
-  settle(
+  async settle(
     envelopes: readonly Envelope[],
     { after = 0n, ...options }: CallOptions & { readonly after?: bigint } = {},
   ): Promise<readonly Settlement[]> {
-    return settle(envelopes, {
+    return settle(arrayOf("envelopes", envelopes, invalid), {
       query: (topics) => this.query(topics.map((topic) => ({ topic, after })), options),
       newest: (topics) => this.newest(topics, options),
     });
@@ -325,12 +325,18 @@ type Refuse = (what: string, cause?: unknown, index?: number) => BackendError;
 
 const invalid: Refuse = (what, cause) => new BackendError("invalid-argument", `${what}. Nothing was sent.`, { cause });
 
-/** The entries of an argument, each encoded. Callers without types pass anything. */
-function encodeAll(name: string, table: Table | Union, needed: readonly string[], entries: unknown, refuse: Refuse): Uint8Array[] {
-  if (!Array.isArray(entries)) throw refuse(`\`${name}\` is not an array`);
-  return entries.map((entry: Record<string, unknown> | null | undefined, index) => {
+/** An argument that is an array. Callers without types pass anything. */
+function arrayOf<T>(name: string, entries: readonly T[], refuse: Refuse): readonly T[] {
+  if (Array.isArray(entries)) return entries;
+  throw refuse(`\`${name}\` is not an array`);
+}
+
+/** The entries of an argument, each encoded. */
+function encodeAll(name: string, table: Table | Union, needed: readonly string[], entries: readonly object[], refuse: Refuse): Uint8Array[] {
+  return arrayOf(name, entries, refuse).map((entry, index) => {
     try {
-      const missing = needed.find((property) => (entry?.[property] ?? undefined) === undefined);
+      const held = entry as Record<string, unknown> | null | undefined;
+      const missing = needed.find((property) => (held?.[property] ?? undefined) === undefined);
       if (missing !== undefined) throw new TypeError(`its \`${missing}\` is missing`);
       return encode(table, entry);
     } catch (cause) {

@@ -33,7 +33,7 @@ export const topics = {
 } as const;
 
 function topicOf(kind: number, identifier: TopicInput): Topic {
-  return parseTopic(`0${kind}${typeof identifier === "string" ? identifier : hexOf(identifier)}`);
+  return parseTopic(`0${kind}${identifier instanceof Uint8Array ? hexOf(identifier) : identifier}`);
 }
 
 /**

@@ -55,6 +55,7 @@ export class Connection {
   #suspect: string | undefined;
   #socketsBlockedUntil = 0;
 
+  /** @throws TypeError, in words, for a credential that is none. */
   constructor(url: string, credential?: Credential) {
     this.url = url;
     this.#credential = new CredentialSource(credential);

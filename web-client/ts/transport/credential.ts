@@ -12,7 +12,11 @@ export class CredentialSource {
   readonly #credential: Credential | undefined;
   #token: Promise<string> | undefined;
 
+  /** @throws TypeError, in words, for what is none; callers without types pass anything. */
   constructor(credential: Credential | undefined) {
+    if (!["undefined", "string", "function"].includes(typeof credential)) {
+      throw new TypeError("`credential` is neither a string nor a function");
+    }
     this.#credential = credential;
   }
 
