@@ -99,6 +99,15 @@ describe("workers and frames", () => {
     assert.equal(await outcome("/client/there-is-none.js"), notLoaded);
     assert.equal(await outcome("dedicated"), notLoaded);
     await page.evaluate(() => {
+      const { SharedWorker } = window;
+      window.SharedWorker = class extends SharedWorker {
+        constructor() {
+          super("/client/there-is-none.js", { type: "module" });
+        }
+      };
+    });
+    assert.equal(await outcome("shared"), notLoaded);
+    await page.evaluate(() => {
       window.Worker = class {
         constructor() {
           throw new DOMException("not here", "SecurityError");
