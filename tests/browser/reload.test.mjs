@@ -59,7 +59,9 @@ describe("a page that ends after a commit", () => {
 
   const pageOf = (name) => pages.find(({ names }) => names.includes(name)).page;
   const post = ({ author, other }, text) => pageOf(author).send(author, `agent:${other}`, text);
-  const isTaken = ({ taken }) => taken.length > 0 && taken.every(({ isAcknowledged }) => isAcknowledged);
+  /** Whether the other member was given every post, and the store knows that it took those of this page. */
+  const isTaken = ({ posts, given }, { taken }) =>
+    new Set([...given, ...taken].map(({ postId }) => postId)).size === posts && taken.every(({ isAcknowledged }) => isAcknowledged);
 
   /** Resolves when every pair is as `is` says, from what there is to see of its author and its other member. */
   const everyPair = async (what, is) => {
@@ -87,11 +89,8 @@ describe("a page that ends after a commit", () => {
 
   /** Both hold the posts that were made and no other; the other member is given each, and none that it took before. */
   const agree = async () => {
-    await everyPair("hold its posts and take what it is given", ({ posts, given }, author, other) => {
-      const all = new Set([...given, ...other.taken].map(({ postId }) => postId));
-      const isOver = other.taken.every(({ isAcknowledged }) => isAcknowledged);
-      return author.posts === posts && other.posts === posts && all.size === posts && isOver;
-    });
+    await everyPair("hold its posts and take what it is given", (pair, author, other) =>
+      author.posts === pair.posts && other.posts === pair.posts && isTaken(pair, other));
     await Promise.all(pairs.map(async ({ author, other, posts, given }) => {
       const [own, theirs, { taken, ended }] = await Promise.all([
         pageOf(author).history(author, `agent:${other}`),
@@ -122,7 +121,7 @@ describe("a page that ends after a commit", () => {
     const stopped = { author: 0, other: 0 };
     await everyPair("end or be done", (pair, author, other) => {
       pair.hasStopped = { author, other }[pair.ending].hasStopped;
-      return pair.hasStopped || (author.sent.at(-1) === "sent" && isTaken(other));
+      return pair.hasStopped || (author.sent.at(-1) === "sent" && isTaken(pair, other));
     });
     for (const { ending, hasStopped } of pairs) stopped[ending] += hasStopped;
     await end();
