@@ -87,9 +87,11 @@ describe("the store of an open endpoint", () => {
         Object.assign(window.disk, { puts: 0, failAt: at, failure: undefined, sentAfter: 0 });
         const sent = window.endpoint.send(`agent:${to}`, `post ${at}`).then(() => "sent", (error) => error.code);
         const ended = await window.ended;
-        return { sent: await sent, ended, failure: window.disk.failure, sentAfter: window.disk.sentAfter };
+        const late = await window.endpoint.send(`agent:${to}`, "too late").catch((error) => [error.code, error.cause?.code]);
+        return { sent: await sent, ended, late, failure: window.disk.failure, sentAfter: window.disk.sentAfter };
       }, [failAt, other]);
       assert.deepEqual(seen.ended, ["StoreError", "quota-exceeded", true]);
+      assert.deepEqual(seen.late, ["closed", "quota-exceeded"]);
       assert.equal(seen.sentAfter, 0, `after write ${failAt}, to ${seen.failure}`);
       stores.add(seen.failure);
       await opened.evaluate(() => Object.assign(window.disk, { failAt: 0, failure: undefined }));
@@ -99,7 +101,9 @@ describe("the store of an open endpoint", () => {
       const found = await texts(opened, `agent:${other}`);
       const isRecorded = found.length > before.length;
       recorded += isRecorded ? 1 : 0;
-      assert.ok((isRecorded ? ["delivery-pending", "sent"] : ["persistence-failed"]).includes(seen.sent), `${isRecorded}: ${seen.sent}`);
+      // "closed": the write that failed was of the post before, and the endpoint had ended when this one was handed in.
+      const outcomes = isRecorded ? ["delivery-pending", "sent"] : ["persistence-failed", "closed"];
+      assert.ok(outcomes.includes(seen.sent), `${isRecorded}: ${seen.sent}`);
       assert.deepEqual(found, isRecorded ? [...before, `post ${failAt}`] : before);
     }
     assert.ok(stores.size >= 2 && recorded >= 1, [...stores].join());

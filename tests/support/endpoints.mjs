@@ -70,6 +70,8 @@ export class EndpointPage {
         void endpoint.closed.then((failure) => (agent.ended = failure?.code ?? "closed"));
         void (async () => {
           for await (const { message, acknowledge } of endpoint.messages()) {
+            // What is given after the page was left is given to nobody.
+            if (window.isLeft) return;
             const taken = { postId: message.postId, isAcknowledged: false };
             agent.taken.push(taken);
             await acknowledge();
@@ -85,8 +87,10 @@ export class EndpointPage {
 
   /** Ends every script of the page. Returns what each agent had been delivered. */
   async leave() {
-    const taken = await this.page.evaluate(() =>
-      Object.fromEntries(Object.entries(window.agents).map(([name, agent]) => [name, agent.taken])));
+    const taken = await this.page.evaluate(() => {
+      window.isLeft = true;
+      return Object.fromEntries(Object.entries(window.agents).map(([name, agent]) => [name, agent.taken]));
+    });
     await this.load();
     return taken;
   }

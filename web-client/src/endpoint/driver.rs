@@ -99,7 +99,7 @@ impl Driver {
             ..
         } = self;
         pending.answer_everyone(failure.as_ref());
-        shared.close();
+        shared.close(failure.as_ref());
         // First whatever may still use the store, then the store: the next owner must find it free.
         drop(scope);
         store.close();

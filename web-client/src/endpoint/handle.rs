@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::deliveries::{AlreadyListening, Deliveries, SubscriptionId};
 use super::driver::Message;
+use super::pending::unrecorded;
 use super::progress::{PostProgress, ProgressTracker};
 use super::registry::{Registry, RegistryError};
 use crate::failure::{Failure, Operation, corrupt};
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     /// The pictures of the posts under way, as of the last change.
     pub(super) open_posts: RefCell<Vec<PostProgress>>,
     is_closed: Cell<bool>,
+    /// What ended the endpoint, if it did not end because it was closed.
+    failure: RefCell<Option<Failure>>,
     closing: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
@@ -37,13 +40,15 @@ impl Shared {
             progress: RefCell::new(progress),
             open_posts: RefCell::new(open_posts),
             is_closed: Cell::new(false),
+            failure: RefCell::default(),
             closing: RefCell::default(),
         }
     }
 
-    /// The endpoint has ended.
-    pub(super) fn close(&self) {
+    /// The endpoint has ended, with this failure if there was one.
+    pub(super) fn close(&self, failure: Option<&Failure>) {
         self.is_closed.set(true);
+        *self.failure.borrow_mut() = failure.cloned();
         self.deliveries.borrow_mut().close();
     }
 
@@ -129,7 +134,7 @@ impl Handle {
         ));
         outcome
             .await
-            .unwrap_or_else(|_| Err(closed(Operation::Send, "closed")))
+            .unwrap_or_else(|_| Err(unrecorded(self.shared.failure.borrow().as_ref())))
     }
 
     /// The page woke up, or its network changed: what waits for a time or for the network is looked at afresh.

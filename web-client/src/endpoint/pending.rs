@@ -37,21 +37,11 @@ impl Pending {
         for (_, send) in self.sends.into_entries() {
             let answer = if send.is_bound {
                 let words = "the endpoint ended before the post was certified; it goes on when the endpoint is opened again";
-                Failure::new(Operation::Send, "delivery-pending", words)
-            } else if failure.is_some() {
-                Failure::new(
-                    Operation::Send,
-                    "persistence-failed",
-                    "the endpoint failed before the post was recorded",
-                )
+                because(Failure::new(Operation::Send, "delivery-pending", words))
             } else {
-                Failure::new(
-                    Operation::Send,
-                    "closed",
-                    "the endpoint was closed before the post was recorded",
-                )
+                unrecorded(failure)
             };
-            let _ = send.answer.send(Err(because(answer)));
+            let _ = send.answer.send(Err(answer));
         }
         for (_, answer) in self.acknowledgments {
             let words = "the endpoint ended before the acknowledgment was stored";
@@ -61,6 +51,19 @@ impl Pending {
                 words,
             ))));
         }
+    }
+}
+
+/// A send that left nothing behind, because the endpoint had ended, with this failure if there was one.
+pub(super) fn unrecorded(failure: Option<&Failure>) -> Failure {
+    let refused = |code, words| Failure::new(Operation::Send, code, words);
+    match failure {
+        Some(failure) => refused(
+            "persistence-failed",
+            "the endpoint failed before the post was recorded",
+        )
+        .because(failure.clone()),
+        None => refused("closed", "the endpoint was closed before the post was recorded"),
     }
 }
 
