@@ -6,7 +6,7 @@
 use crate::{
     agent_name::AgentName,
     canonical_json::{self, CanonicalJsonError, Limits},
-    closed_object::{ClosedObject, SchemaError},
+    closed_object::{ClosedObject, SchemaError, member_error},
     identifiers::{AgentCardDigest, AgentId, PrincipalId},
     issued_at::IssuedAt,
     jws::{EncodedJws, JwsTexts},
@@ -78,7 +78,7 @@ impl AgentCardClaims {
 }
 
 /// Takes the version out of a payload, under the one name its own version gives it.
-pub(crate) fn take_version(object: &mut ClosedObject) -> Result<WireVersion, SchemaError> {
+fn take_version(object: &mut ClosedObject) -> Result<WireVersion, SchemaError> {
     let name = if object.has(VERSION_MEMBER) {
         VERSION_MEMBER
     } else {
@@ -157,6 +157,8 @@ impl<'de> Deserialize<'de> for EncodedAgentCard {
         let value = Value::deserialize(deserializer)?;
         let texts = JwsTexts::take(WHAT, value).map_err(de::Error::custom)?;
         let (jws, payload) = EncodedJws::parse(WHAT, AGENT_CARD_TYP, &texts).map_err(de::Error::custom)?;
+        let payload = canonical_json::decode(&payload, Limits::identity(payload.len()))
+            .map_err(|error| de::Error::custom(member_error(WHAT, "payload", &error)))?;
         let claims = AgentCardClaims::parse(payload).map_err(de::Error::custom)?;
         Ok(Self { jws, claims })
     }
@@ -177,7 +179,11 @@ pub struct AgentCard {
 impl AgentCard {
     /// Issues the card that says `claims`, signed with the Registry's own key.
     pub fn issue(registry_key: &AgentKey, claims: AgentCardClaims) -> Self {
-        let jws = EncodedJws::sign(registry_key, AGENT_CARD_TYP, &claims.to_value());
+        let jws = EncodedJws::sign(
+            registry_key,
+            AGENT_CARD_TYP,
+            &canonical_json::encode(&claims.to_value()),
+        );
         let digest = AgentCardDigest::from_bytes(jws.digest());
         Self {
             encoded: EncodedAgentCard { jws, claims },

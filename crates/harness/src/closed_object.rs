@@ -14,11 +14,23 @@ pub(crate) struct SchemaError {
 
 impl SchemaError {
     pub(crate) fn new(at: impl Into<String>, problem: impl Display) -> Self {
+        Self::of(at.into(), &problem)
+    }
+
+    // Once for every kind of problem: a browser downloads it.
+    #[cold]
+    fn of(at: String, problem: &dyn Display) -> Self {
         Self {
-            at: at.into(),
+            at,
             problem: problem.to_string(),
         }
     }
+}
+
+/// What is wrong with a member of what.
+#[cold]
+pub(crate) fn member_error(what: &str, name: &str, problem: &dyn Display) -> SchemaError {
+    SchemaError::of(format!("{what} member {name}"), problem)
 }
 
 /// An object whose members are taken out one by one until none may be left.
@@ -36,7 +48,7 @@ impl ClosedObject {
     }
 
     fn error(&self, name: &str, problem: impl Display) -> SchemaError {
-        SchemaError::new(format!("{} member {name}", self.what), problem)
+        member_error(self.what, name, &problem)
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

@@ -48,6 +48,7 @@ pub use key::{AgentKey, PublicJwk, PublicKey, Signature};
 pub use randomness::Randomness;
 pub use signed_message::{
     EncodedSignedMessage, SignedMessage, SignedMessageSigningError, SignedMessageVerificationError,
+    UnverifiedSignature,
 };
 pub use wire_version::{HISTORY_WIRE_VERSIONS, LIVE_WIRE_VERSIONS, WIRE_VERSION, WireVersion, WireVersions};
 

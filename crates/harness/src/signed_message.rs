@@ -4,20 +4,26 @@
 //! sender's verified card, gives a [`SignedMessage`].
 
 use crate::{
-    agent_card::{AgentCard, take_version},
+    agent_card::AgentCard,
     base64url,
-    canonical_json::{self, CanonicalJsonError, Limits},
-    closed_object::{ClosedObject, SchemaError},
+    canonical_json::{self, CanonicalJsonError, FormError, KnownForm, Limits},
+    closed_object::{SchemaError, member_error},
     identifiers::{AgentCardDigest, AgentId, MessageId, SignedMessageDigest},
     jws::{EncodedJws, JwsTexts},
-    key::{AgentKey, PublicKey},
-    literals::{SIGNED_MESSAGE_KIND, SIGNED_MESSAGE_TYP, version_member},
+    key::{AgentKey, PublicKey, Signature},
+    literals::{
+        SIGNED_MESSAGE_KIND, SIGNED_MESSAGE_TYP, VERSION_MEMBER, VERSION_MEMBER_BEFORE_RENAME, version_member,
+    },
     memo,
     wire_version::{WireVersion, WireVersions},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::{Map, Value};
-use std::sync::{Arc, OnceLock};
+use serde_json::Value;
+use std::{
+    fmt::Display,
+    str::FromStr,
+    sync::{Arc, OnceLock},
+};
 
 /// The longest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 262_144;
@@ -27,6 +33,9 @@ pub const RECIPIENTS_MAX: usize = 128;
 
 /// The longest canonical text of a signed message, in bytes: the longest body to the most recipients.
 pub const SIGNED_MESSAGE_BYTES_MAX: usize = 471_674;
+
+/// What errors call it.
+const WHAT: &str = "signed message";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MessageClaims {
@@ -39,70 +48,121 @@ struct MessageClaims {
 }
 
 impl MessageClaims {
-    fn to_value(&self) -> Value {
-        let recipients: Vec<Value> = self.recipients.iter().map(|id| id.to_string().into()).collect();
-        let mut members = Map::new();
-        members.insert("kind".to_owned(), SIGNED_MESSAGE_KIND.into());
-        members.insert(
-            version_member(self.version).to_owned(),
-            self.version.to_string().into(),
-        );
-        members.insert("senderAgentId".to_owned(), self.sender.to_string().into());
-        members.insert(
-            "agentCardDigest".to_owned(),
-            self.agent_card_digest.to_string().into(),
-        );
-        members.insert("recipientAgentIds".to_owned(), recipients.into());
-        members.insert("messageId".to_owned(), self.message_id.to_string().into());
-        members.insert("body".to_owned(), base64url::encode(&self.body).into());
-        Value::Object(members)
+    /// The canonical text: nothing in it needs escaping, and the members are in order.
+    fn to_canonical_text(&self) -> String {
+        let version = format!(r#","{}":"{}""#, version_member(self.version), self.version);
+        let (early, late) = if version_member(self.version) == VERSION_MEMBER {
+            ("", version.as_str())
+        } else {
+            (version.as_str(), "")
+        };
+        let recipients: Vec<String> = self.recipients.iter().map(ToString::to_string).collect();
+        format!(
+            r#"{{"agentCardDigest":"{}","body":"{}","kind":"{SIGNED_MESSAGE_KIND}","messageId":"{}"{early},"recipientAgentIds":["{}"],"senderAgentId":"{}"{late}}}"#,
+            self.agent_card_digest,
+            base64url::encode(&self.body),
+            self.message_id,
+            recipients.join(r#"",""#),
+            self.sender,
+        )
     }
 
-    fn parse(payload: Value) -> Result<Self, SchemaError> {
-        let mut object = ClosedObject::open("signed message", payload)?;
-        object.literal("kind", SIGNED_MESSAGE_KIND)?;
-        let version = take_version(&mut object)?;
-        let sender = object.parsed("senderAgentId")?;
-        let agent_card_digest = object.parsed("agentCardDigest")?;
-        let message_id = object.parsed("messageId")?;
-        let recipients = parse_recipients(object.array("recipientAgentIds")?)?;
-        let body = object.bytes("body")?;
-        if body.len() > BODY_BYTES_MAX {
-            return Err(SchemaError::new(
-                "signed message member body",
-                format_args!("{} bytes", body.len()),
+    fn parse(payload: &[u8]) -> Result<Self, SchemaError> {
+        let texts = MessageTexts::of_canonical_bytes(payload).map_err(|error| at("payload", &error))?;
+        let version: WireVersion = parsed(texts.version_member, texts.version)?;
+        if version_member(version) != texts.version_member {
+            return Err(at(
+                texts.version_member,
+                &"not the version member of that version",
             ));
         }
-        object.close()?;
+        let body = base64url::decode(texts.body).map_err(|error| at("body", &error))?;
+        if body.len() > BODY_BYTES_MAX {
+            return Err(at("body", &format_args!("{} bytes", body.len())));
+        }
+        let recipients = texts
+            .recipients
+            .into_iter()
+            .map(|text| parsed("recipientAgentIds", text))
+            .collect::<Result<Vec<AgentId>, _>>()?;
+        if !is_ascending(&recipients) {
+            return Err(at("recipientAgentIds", &"not strictly ascending"));
+        }
         Ok(Self {
-            sender,
-            agent_card_digest,
+            sender: parsed("senderAgentId", texts.sender)?,
+            agent_card_digest: parsed("agentCardDigest", texts.agent_card_digest)?,
             recipients,
-            message_id,
+            message_id: parsed("messageId", texts.message_id)?,
             body,
             version,
         })
     }
 }
 
-fn parse_recipients(values: Vec<Value>) -> Result<Vec<AgentId>, SchemaError> {
-    let error = |problem: &dyn std::fmt::Display| {
-        SchemaError::new("signed message member recipientAgentIds", problem)
-    };
-    if !(1..=RECIPIENTS_MAX).contains(&values.len()) {
-        return Err(error(&format_args!("{} recipients", values.len())));
-    }
-    let recipients = values
-        .into_iter()
-        .map(|value| match value {
-            Value::String(text) => text.parse::<AgentId>().map_err(|problem| error(&problem)),
-            _ => Err(error(&"not a string")),
+/// The texts of a payload, not looked into.
+struct MessageTexts<'a> {
+    agent_card_digest: &'a str,
+    body: &'a str,
+    message_id: &'a str,
+    recipients: Vec<&'a str>,
+    sender: &'a str,
+    /// The version's name, which decides its place.
+    version_member: &'static str,
+    version: &'a str,
+}
+
+impl<'a> MessageTexts<'a> {
+    /// The texts of a payload's canonical text, to at least one and at most [`RECIPIENTS_MAX`] recipients.
+    fn of_canonical_bytes(payload: &'a [u8]) -> Result<Self, FormError> {
+        let mut form = KnownForm::new(payload);
+        let agent_card_digest = form.text(r#"{"agentCardDigest":""#)?;
+        let body = form.text(r#","body":""#)?;
+        form.literal(r#","kind":""#)?;
+        form.literal(SIGNED_MESSAGE_KIND)?;
+        let message_id = form.text(r#"","messageId":""#)?;
+        let mut ahead = form.clone();
+        let early = Self::version(&mut ahead, VERSION_MEMBER_BEFORE_RENAME).ok();
+        if early.is_some() {
+            form = ahead;
+        }
+        let mut recipients = vec![form.text(r#","recipientAgentIds":[""#)?];
+        while recipients.len() < RECIPIENTS_MAX && form.literal(",").is_ok() {
+            recipients.push(form.text("\"")?);
+        }
+        let sender = form.text(r#"],"senderAgentId":""#)?;
+        let (version_member, version) = match early {
+            Some(version) => (VERSION_MEMBER_BEFORE_RENAME, version),
+            None => (VERSION_MEMBER, Self::version(&mut form, VERSION_MEMBER)?),
+        };
+        form.end("}")?;
+        Ok(Self {
+            agent_card_digest,
+            body,
+            message_id,
+            recipients,
+            sender,
+            version_member,
+            version,
         })
-        .collect::<Result<Vec<_>, _>>()?;
-    if !recipients.is_sorted_by(|earlier, later| earlier < later) {
-        return Err(error(&"not strictly ascending"));
     }
-    Ok(recipients)
+
+    fn version(form: &mut KnownForm<'a>, name: &str) -> Result<&'a str, FormError> {
+        form.literal(r#",""#)?;
+        form.literal(name)?;
+        form.text(r#"":""#)
+    }
+}
+
+fn parsed<T: FromStr<Err: Display>>(member: &str, text: &str) -> Result<T, SchemaError> {
+    text.parse().map_err(|error| at(member, &error))
+}
+
+fn at(member: &str, problem: &dyn Display) -> SchemaError {
+    member_error(WHAT, member, problem)
+}
+
+fn is_ascending(recipients: &[AgentId]) -> bool {
+    recipients.is_sorted_by(|earlier, later| earlier < later)
 }
 
 /// A message whose form has been checked and whose signature has not.
@@ -140,6 +200,17 @@ impl EncodedSignedMessage {
         }))
     }
 
+    fn of_texts(texts: &JwsTexts<'_>) -> Result<Self, SchemaError> {
+        memo::of(
+            WHAT,
+            || texts.joined(),
+            || {
+                let (jws, payload) = EncodedJws::parse(WHAT, SIGNED_MESSAGE_TYP, texts)?;
+                Ok(Self::new(jws, MessageClaims::parse(&payload)?))
+            },
+        )
+    }
+
     /// Whether the signature is this key's; computed once, unless it is not.
     fn is_signed_by(&self, key: PublicKey) -> bool {
         if self.0.verified_under.get() == Some(&key) {
@@ -153,13 +224,33 @@ impl EncodedSignedMessage {
         is_signed
     }
 
+    /// The signature, for somebody else to verify: none if that cannot help `verify` under this card, because it fails
+    /// anyway or is known to hold.
+    pub fn unverified_signature(&self, card: &AgentCard) -> Option<UnverifiedSignature> {
+        let key = card.public_key();
+        let can_help = self.0.claims.sender == card.agent_id()
+            && self.0.verified_under.get() != Some(&key)
+            && self.0.jws.names(&key);
+        can_help.then(|| UnverifiedSignature {
+            message: self.clone(),
+            key,
+        })
+    }
+
     /// The message of a canonical text.
     ///
     /// # Errors
     ///
     /// When it is not the canonical text of exactly one message.
     pub fn from_canonical_bytes(bytes: &[u8]) -> Result<Self, CanonicalJsonError> {
-        canonical_json::decode(bytes, Limits::identity(SIGNED_MESSAGE_BYTES_MAX))
+        let has_length = bytes.len() <= SIGNED_MESSAGE_BYTES_MAX;
+        match JwsTexts::of_canonical_bytes(bytes) {
+            Ok(texts) if has_length => Self::of_texts(&texts).map_err(|error| CanonicalJsonError::Schema {
+                message: error.to_string(),
+            }),
+            // What else it may be is said better by whoever knows all of JSON.
+            _ => canonical_json::decode(bytes, Limits::identity(SIGNED_MESSAGE_BYTES_MAX)),
+        }
     }
 
     /// Its canonical text.
@@ -230,18 +321,44 @@ impl Serialize for EncodedSignedMessage {
 
 impl<'de> Deserialize<'de> for EncodedSignedMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const WHAT: &str = "signed message";
         let value = Value::deserialize(deserializer)?;
         let texts = JwsTexts::take(WHAT, value).map_err(de::Error::custom)?;
-        memo::of(
-            WHAT,
-            || texts.joined(),
-            || {
-                let (jws, payload) = EncodedJws::parse(WHAT, SIGNED_MESSAGE_TYP, &texts)?;
-                Ok(Self::new(jws, MessageClaims::parse(payload)?))
-            },
-        )
-        .map_err(|error: SchemaError| de::Error::custom(error))
+        Self::of_texts(&texts).map_err(de::Error::custom)
+    }
+}
+
+/// A signature that the platform may verify in its own way, beside this thread.
+///
+/// The message and its copies remember what [`UnverifiedSignature::holds`] says of it.
+#[derive(Clone, Debug)]
+pub struct UnverifiedSignature {
+    message: EncodedSignedMessage,
+    key: PublicKey,
+}
+
+impl UnverifiedSignature {
+    /// Under which key it must hold.
+    pub const fn key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    /// What it is over.
+    pub fn signed_text(&self) -> String {
+        self.message.0.jws.signed_text()
+    }
+
+    /// Its 64 bytes.
+    pub fn signature(&self) -> &Signature {
+        self.message.0.jws.signature()
+    }
+
+    /// Takes the word of an implementation of RFC 8032 without cofactor that it holds.
+    ///
+    /// There is no way to say that it does not: an implementation may be stricter than
+    /// [`PublicKey::verify`](crate::PublicKey::verify), which therefore judges whatever nobody spoke for.
+    pub fn holds(self) {
+        // Another key may have been first; then this one is verified when it is asked for.
+        let _ = self.message.0.verified_under.set(self.key);
     }
 }
 
@@ -281,7 +398,7 @@ impl SignedMessage {
         recipients.sort_unstable();
         let signable = key.public_key() == card.public_key()
             && (1..=RECIPIENTS_MAX).contains(&recipients.len())
-            && recipients.is_sorted_by(|earlier, later| earlier < later)
+            && is_ascending(&recipients)
             && body.len() <= BODY_BYTES_MAX;
         if !signable {
             return Err(SignedMessageSigningError);
@@ -294,7 +411,7 @@ impl SignedMessage {
             body: body.to_vec(),
             version,
         };
-        let jws = EncodedJws::sign(key, SIGNED_MESSAGE_TYP, &claims.to_value());
+        let jws = EncodedJws::sign(key, SIGNED_MESSAGE_TYP, claims.to_canonical_text().as_bytes());
         let encoded = EncodedSignedMessage::new(jws, claims);
         // It was made a moment ago, by the key of the card.
         let _ = encoded.0.verified_under.set(key.public_key());
@@ -344,5 +461,110 @@ impl SignedMessage {
     /// The message as it travels, without a copy.
     pub fn into_encoded(self) -> EncodedSignedMessage {
         self.encoded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire_version::WIRE_VERSION;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn claims(recipients: u8, body: &[u8], version: WireVersion) -> MessageClaims {
+        MessageClaims {
+            sender: AgentId::from_bytes([7; 16]),
+            agent_card_digest: AgentCardDigest::from_bytes([8; 32]),
+            recipients: (1..=recipients)
+                .map(|byte| AgentId::from_bytes([byte; 16]))
+                .collect(),
+            message_id: MessageId::from_bytes([9; 16]),
+            body: body.to_vec(),
+            version,
+        }
+    }
+
+    /// The canonical text by the encoder of all of JSON, which is the rule.
+    fn encoded(claims: &MessageClaims) -> Vec<u8> {
+        canonical_json::encode(&json!({
+            "agentCardDigest": claims.agent_card_digest,
+            "body": base64url::encode(&claims.body),
+            "kind": SIGNED_MESSAGE_KIND,
+            "messageId": claims.message_id,
+            "recipientAgentIds": claims.recipients,
+            "senderAgentId": claims.sender,
+            version_member(claims.version): claims.version,
+        }))
+    }
+
+    const VERSIONS: [WireVersion; 2] = [WIRE_VERSION, WireVersion::new(2026, 1006, 1)];
+
+    #[test]
+    fn a_payload_is_written_and_read_as_its_canonical_text_under_either_name_of_the_version() {
+        for version in VERSIONS {
+            for (recipients, body) in [(1, &b""[..]), (1, b"a body"), (128, b"to many")] {
+                let claims = claims(recipients, body, version);
+                let payload = encoded(&claims);
+                assert_eq!(claims.to_canonical_text().as_bytes(), payload);
+                assert_eq!(MessageClaims::parse(&payload).as_ref(), Ok(&claims));
+            }
+        }
+    }
+
+    #[test]
+    fn a_version_under_the_others_name_or_in_the_others_place_is_refused() {
+        for version in VERSIONS {
+            let text = claims(1, b"body", version).to_canonical_text();
+            let member = format!(r#","{}":"{version}""#, version_member(version));
+            let elsewhere = if version == WIRE_VERSION {
+                text.replace(&member, "")
+                    .replace(r#","recipient"#, &format!(r#"{member},"recipient"#))
+            } else {
+                text.replace(&member, "").replace("\"}", &format!("\"{member}}}"))
+            };
+            assert_ne!(elsewhere, text);
+            assert!(MessageClaims::parse(elsewhere.as_bytes()).is_err(), "{elsewhere}");
+            let [_, other] = if version == WIRE_VERSION {
+                VERSIONS
+            } else {
+                [VERSIONS[1], VERSIONS[0]]
+            };
+            let renamed = text.replace(&version.to_string(), &other.to_string());
+            assert!(MessageClaims::parse(renamed.as_bytes()).is_err(), "{renamed}");
+        }
+    }
+
+    #[test]
+    fn a_message_to_129_is_refused() {
+        let many = claims(129, b"", WIRE_VERSION);
+        let refused = MessageClaims::parse(&encoded(&many));
+        assert!(refused.is_err(), "{refused:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_written_again_byte_for_byte(
+            recipients in 1_u8..4,
+            body in proptest::collection::vec(any::<u8>(), 0..20),
+            version in proptest::sample::select(VERSIONS.to_vec()),
+            place: proptest::sample::Index,
+            change in prop_oneof![
+                proptest::sample::select(b"\"\\,:{}[]Aa0_- \n.".to_vec()).prop_map(Some),
+                any::<u8>().prop_map(Some),
+                Just(None),
+            ],
+            is_inserted: bool,
+        ) {
+            let mut payload = encoded(&claims(recipients, &body, version));
+            let place = place.index(payload.len());
+            match change {
+                Some(byte) if is_inserted => payload.insert(place, byte),
+                Some(byte) => payload[place] = byte,
+                None => drop(payload.remove(place)),
+            }
+            if let Ok(claims) = MessageClaims::parse(&payload) {
+                prop_assert_eq!(encoded(&claims), payload);
+            }
+        }
     }
 }

@@ -5,10 +5,13 @@
 //! duplicate name, a space, `1.0`, or an integer that no double holds is refused without a rule for each.
 
 mod encoder;
+mod known_form;
 mod reader;
 mod scanner;
 
 pub use self::reader::{AS_WRITTEN, ReadError, read};
+
+pub(crate) use self::known_form::{FormError, KnownForm};
 
 use self::encoder::Encoder;
 use serde::{Serialize, de::DeserializeOwned};

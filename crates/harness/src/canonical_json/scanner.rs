@@ -23,6 +23,32 @@ impl de::Error for ReadError {
             problem: problem.to_string().into(),
         }
     }
+
+    // The library's words name the value, for which it brings along how numbers with a point are written: some KiB.
+    #[cold]
+    fn invalid_type(met: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        Self::custom(format_args!("{} instead of {expected}", kind(&met)))
+    }
+
+    #[cold]
+    fn invalid_value(met: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        match met {
+            de::Unexpected::Str(text) => Self::custom(format_args!("\"{text}\" instead of {expected}")),
+            met => Self::custom(format_args!("{} that is not {expected}", kind(&met))),
+        }
+    }
+}
+
+fn kind(met: &de::Unexpected<'_>) -> &'static str {
+    match met {
+        de::Unexpected::Bool(_) => "a boolean",
+        de::Unexpected::Unsigned(_) | de::Unexpected::Signed(_) | de::Unexpected::Float(_) => "a number",
+        de::Unexpected::Char(_) | de::Unexpected::Str(_) => "a text",
+        de::Unexpected::Unit | de::Unexpected::Option => "null",
+        de::Unexpected::Bytes(_) | de::Unexpected::Seq => "an array",
+        de::Unexpected::Map => "an object",
+        _ => "a value",
+    }
 }
 
 /// A JSON text that is read from its beginning to its end.
