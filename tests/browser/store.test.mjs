@@ -240,6 +240,56 @@ describe("the store in a browser", () => {
     assert.ok(refused.message.includes("protocol_evidence"), refused.message);
   });
 
+  test("the platform verifies signatures where it can, and its word is not needed", async () => {
+    const platforms = {
+      "it verifies": () => undefined,
+      "it refuses everything": () => {
+        SubtleCrypto.prototype.verify = () => Promise.resolve(false);
+      },
+      "it knows no Ed25519": () => {
+        SubtleCrypto.prototype.importKey = () => Promise.reject(new DOMException("no", "NotSupportedError"));
+      },
+      "there is none": () => {
+        Object.defineProperty(Crypto.prototype, "subtle", { get: () => undefined });
+      },
+    };
+    const count = () => {
+      window.vouched = [];
+      const { verify } = SubtleCrypto.prototype;
+      SubtleCrypto.prototype.verify = async function (...call) {
+        const holds = await verify.apply(this, call);
+        window.vouched.push(holds);
+        return holds;
+      };
+    };
+    for (const [platform, prepare] of Object.entries(platforms)) {
+      const opened = await withStore(storeOfLayout1(), prepare);
+      await opened.evaluate(count);
+      assert.equal((await open(opened)).code, undefined, platform);
+      const vouched = await opened.evaluate(() => window.vouched);
+      if (platform === "it verifies") assert.ok(vouched.length >= 8 && vouched.every(Boolean), vouched.join());
+      else assert.ok(!vouched.some(Boolean), platform);
+      await close(opened);
+      // The last record's vote is another's: it is among those that are looked at ahead.
+      const head = await opened.evaluate(async (name) => {
+        let voted;
+        await window.stores.change(name, ["protocol_evidence", "conversation_state"], async (store, { answered, bytes, text }) => {
+          const [state] = await answered(store("conversation_state").getAll());
+          const { head_record_hash } = JSON.parse(text(state));
+          const keys = await answered(store("protocol_evidence").getAllKeys());
+          voted = keys.find((parts) => parts.includes(head_record_hash));
+          const row = JSON.parse(text(await answered(store("protocol_evidence").get(voted))));
+          row.canonical_evidence = row.canonical_evidence.replace(/"signature":"./, '"signature":"_');
+          store("protocol_evidence").put(bytes(JSON.stringify(row)), voted);
+        });
+        return voted;
+      }, STORE);
+      const refused = await open(opened);
+      assert.equal(refused.code, "corrupt", platform);
+      assert.ok(refused.message.includes(head.join("/")), refused.message);
+    }
+  });
+
   test("a long verification lets the page go on between its slices, and can be given up", async () => {
     // Every look at the clock takes longer than a slice.
     const opened = await withStore(storeOfLayout1(), () => {

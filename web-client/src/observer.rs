@@ -24,6 +24,9 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn pause(this: &Observer) -> Promise;
 
+    #[wasm_bindgen(method, js_name = "verify")]
+    fn verify_packed(this: &Observer, packed: &[u8]) -> Promise;
+
     #[wasm_bindgen(method)]
     fn closed(this: &Observer, failure: &JsValue);
 }
@@ -57,6 +60,11 @@ impl Observer {
     pub(crate) async fn breathe(&self) {
         // A page that cannot pause goes on.
         let _ = JsFuture::from(self.pause()).await;
+    }
+
+    /// Asks the platform about packed signatures, at once. The answer has a 1 for each that it vouches for.
+    pub(crate) fn verify(&self, packed: &[u8]) -> JsFuture {
+        JsFuture::from(self.verify_packed(packed))
     }
 
     pub(crate) fn tell_progress(&self, event: &impl Serialize) {

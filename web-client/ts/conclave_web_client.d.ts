@@ -21,6 +21,8 @@ export interface Observer {
   opening(phase: string, done: number, total: number): void;
   /** Resolves when the page had a chance to paint. */
   pause(): Promise<void>;
+  /** As `platformVerifier` says. */
+  verify(packed: Uint8Array): Promise<Uint8Array>;
   /** The endpoint ended, with the failure that ended it if there was one. Called once. */
   closed(failure: unknown): void;
 }

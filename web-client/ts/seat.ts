@@ -8,6 +8,7 @@ import { ConclaveError, fromCore } from "./errors.js";
 import type { ConnectionEvent, EndpointEvent } from "./events.js";
 import { BEGIN, LiveState } from "./live_state.js";
 import { pause } from "./pause.js";
+import { platformVerifier } from "./signatures.js";
 import { StorageUse } from "./storage_use.js";
 import type { Connection } from "./transport/connection.js";
 import type { EndpointOptions, OpeningProgress } from "./types.js";
@@ -133,6 +134,7 @@ export class News {
       this.#onOpening?.(phase === "verifying" ? { phase, done, total } : { phase });
     },
     pause,
+    verify: platformVerifier(),
     closed: (failure: unknown): void => {
       const error = failure === undefined ? undefined : (fromCore(failure) as ConclaveError);
       if (error !== undefined) this.storage.failed(error);

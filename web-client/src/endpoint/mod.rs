@@ -22,6 +22,7 @@ mod progress;
 mod registry;
 mod requests;
 mod timers;
+mod verification;
 mod views;
 
 pub(crate) use handle::Handle;

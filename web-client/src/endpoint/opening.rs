@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use conclave_conversation::binding::Attendance;
-use conclave_conversation::engine::{Context, Engine, Local, OpenError, Startup, Step};
-use conclave_conversation::store::Snapshot;
+use conclave_conversation::engine::{Local, OpenError};
 use conclave_harness::AgentName;
 
 use super::attendance::ATTENDANCE;
@@ -16,13 +15,12 @@ use super::pending::Pending;
 use super::progress::ProgressTracker;
 use super::registry::Registry;
 use super::timers::Timers;
+use super::verification::verify;
 use crate::failure::{Failure, Operation};
 use crate::observer::{Observer, Phase};
 use crate::platform::{
-    chance::BrowserRandomness,
     queue,
     scope::{Scope, spawn},
-    timer,
 };
 use crate::store::{IndexedDbStore, StoreFailure, StoreFault};
 use crate::transport::{Deployment, Transport, run_feed};
@@ -140,31 +138,6 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
     }
     spawn(Box::pin(driver.run(messages)));
     Ok(Handle::new(identity.card, registry, store, shared, inbox))
-}
-
-/// How long verification goes on before the page may do something else. A frame is 16 ms.
-const SLICE_MS: u64 = 6;
-
-/// Verifies the store in slices, so that a page that opens a long history keeps painting.
-async fn verify(local: Local, rows: &Snapshot, observer: &Observer) -> Result<(Engine, Step), OpenError> {
-    let mut startup = Startup::begin(local, rows)?;
-    loop {
-        let (done, total) = startup.progress();
-        observer.tell_opening(Phase::Verifying { done, total });
-        let slice_ends_ms = timer::now_ms() + SLICE_MS;
-        loop {
-            if startup.advance()? {
-                return startup.finish(Context {
-                    now_ms: timer::now_ms(),
-                    randomness: &mut BrowserRandomness,
-                });
-            }
-            if timer::now_ms() >= slice_ends_ms {
-                break;
-            }
-        }
-        observer.breathe().await;
-    }
 }
 
 /// `migrated_from` is the layout the store was brought here from and never started since.

@@ -9,7 +9,7 @@ use super::EvidenceMemory;
 use crate::membership::Membership;
 use crate::values::{
     ActionHash, AnchorHash, ClosedValue, ConversationId, EvidenceStatement, MembershipHash, RecordHash,
-    ValueError,
+    ValueError, evidence_message_id,
 };
 
 /// What a statement speaks about, and with that which kind of statement it is.
@@ -89,8 +89,8 @@ impl VerifiedEvidence {
         if *statement.signer_agent_id() != card.agent_id() {
             return None;
         }
-        let (version, message_id) = (statement.sharness_version(), statement.evidence_message_id());
-        let body = statement.encode();
+        let (version, body) = (statement.sharness_version(), statement.encode());
+        let message_id = evidence_message_id(statement.signer_agent_id(), &body);
         let message = SignedMessage::sign(card, key, &[card.agent_id()], message_id, &body, version).ok()?;
         Some(Self {
             statement,
@@ -152,7 +152,8 @@ pub fn verify_evidence(
     if *statement.signer_agent_id() != message.sender() {
         return Err(EvidenceError::ForeignSigner);
     }
-    if statement.evidence_message_id() != message.message_id() {
+    // Decoding took the body for nothing but the statement's own bytes.
+    if evidence_message_id(statement.signer_agent_id(), message.body()) != message.message_id() {
         return Err(EvidenceError::WrongMessageId);
     }
     if let EvidenceStatement::ReanchorVote(vote) = &statement

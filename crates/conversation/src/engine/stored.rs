@@ -1,13 +1,14 @@
 //! From stored rows to verified history: the same checks for opening an engine and for owner reads
 //! ("Persistence and compatibility").
 
+use std::collections::VecDeque;
 use std::str::FromStr;
 
-use conclave_harness::{PublicKey, WireVersions};
+use conclave_harness::{PublicKey, UnverifiedSignature, WireVersions};
 
 use super::error::Corruption;
 use super::fold::staged_row_of_text;
-use super::stored_evidence::{load_signatures, load_votes};
+use super::stored_evidence::{StoredEvidence, load_signatures, load_votes};
 use crate::certificates::EvidenceMemory;
 use crate::membership::Membership;
 use crate::store::rows::{
@@ -160,9 +161,39 @@ impl Foundations {
     }
 }
 
+/// A certified record as it is stored, decoded and not verified.
+struct StoredRecord {
+    link: CertifiedRecordRow,
+    row: StagedRecordRow,
+    record: VerifiedRecordCore,
+    signatures: StoredEvidence,
+    votes: StoredEvidence,
+}
+
+impl StoredRecord {
+    fn decode(
+        link: CertifiedRecordRow,
+        rows: &Snapshot,
+        membership: &Membership,
+    ) -> Result<Self, Corruption> {
+        let key = Key::new([&link.conversation_id, &link.record_hash]);
+        let row: StagedRecordRow = required(rows, &key)?;
+        let record = load_record(&row, membership)?;
+        Ok(StoredRecord {
+            signatures: StoredEvidence::signatures(rows, &record, membership)?,
+            votes: StoredEvidence::votes(rows, &record, membership)?,
+            link,
+            row,
+            record,
+        })
+    }
+}
+
 /// A walk over a conversation's certified records and anchors as one chain, a record at a time.
 pub(super) struct ChainWalk {
     links: std::vec::IntoIter<CertifiedRecordRow>,
+    /// The records that were decoded ahead of their verification; nothing is beyond one that cannot be.
+    ahead: VecDeque<Result<StoredRecord, Corruption>>,
     /// The anchor the walk stands under, by its place.
     place: usize,
     end: ChainEnd,
@@ -178,6 +209,7 @@ impl ChainWalk {
         };
         Ok(ChainWalk {
             links: rows.below::<CertifiedRecordRow>(&key)?.into_iter(),
+            ahead: VecDeque::new(),
             place: 0,
             end: ChainEnd {
                 position,
@@ -187,6 +219,30 @@ impl ChainWalk {
         })
     }
 
+    /// Decodes at most so many more records, and returns the signatures on them that are not known to hold.
+    pub(super) fn look_ahead(
+        &mut self,
+        foundations: &Foundations,
+        rows: &Snapshot,
+        records_max: usize,
+    ) -> Vec<UnverifiedSignature> {
+        let membership = &foundations.membership;
+        let mut signatures = Vec::new();
+        for _ in 0..records_max {
+            if matches!(self.ahead.back(), Some(Err(_))) {
+                break;
+            }
+            let Some(link) = self.links.next() else { break };
+            let stored = StoredRecord::decode(link, rows, membership);
+            if let Ok(stored) = &stored {
+                signatures.extend(stored.signatures.unverified(membership));
+                signatures.extend(stored.votes.unverified(membership));
+            }
+            self.ahead.push_back(stored);
+        }
+        signatures
+    }
+
     /// Verifies the next record, with its place in the chain; none after the last.
     pub(super) fn step(
         &mut self,
@@ -194,19 +250,25 @@ impl ChainWalk {
         rows: &Snapshot,
         trust: &mut Trust<'_>,
     ) -> Result<Option<(u64, VerifiedCertifiedRecord)>, Corruption> {
-        let Some(link) = self.links.next() else {
-            return Ok(None);
-        };
         let membership = &foundations.membership;
+        let next = self.ahead.pop_front().or_else(|| {
+            let link = self.links.next()?;
+            Some(StoredRecord::decode(link, rows, membership))
+        });
+        let Some(stored) = next else { return Ok(None) };
+        let StoredRecord {
+            link,
+            row,
+            record,
+            signatures,
+            votes,
+        } = stored?;
         let end = &mut self.end;
         require(
             &link,
             link.ordinal == end.records,
             "a record is missing before it",
         )?;
-        let key = Key::new([&link.conversation_id, &link.record_hash]);
-        let row: StagedRecordRow = required(rows, &key)?;
-        let record = load_record(&row, membership)?;
         while *record.anchor_hash() != end.position.anchor_hash {
             self.place += 1;
             foundations
@@ -218,8 +280,8 @@ impl ChainWalk {
             record.position() == end.position,
             "the record does not extend the one before",
         )?;
-        let signatures = load_signatures(rows, &record, membership, trust)?;
-        let votes = load_votes(rows, &record, membership, trust)?;
+        let signatures = signatures.verify(membership, trust)?;
+        let votes = votes.verify(membership, trust)?;
         end.evidence += signatures.len() + votes.len();
         let anchor = &foundations.anchors[self.place].anchor;
         let certified = VerifiedActionCertifiedRecord::assemble(record, anchor, signatures, membership)

@@ -1,6 +1,6 @@
 //! Stored evidence, verified: every row is filed under its signer and about its subject.
 
-use conclave_harness::EncodedSignedMessage;
+use conclave_harness::{EncodedSignedMessage, UnverifiedSignature};
 
 use super::error::Corruption;
 use super::stored::{Trust, corrupt, require};
@@ -18,8 +18,15 @@ pub(super) fn load_reanchor_votes(
     membership: &Membership,
     trust: &mut Trust<'_>,
 ) -> Result<SignerMap, Corruption> {
-    let (subject, signers) = (anchor.to_string(), SignerMap::new(Subject::Reanchor(*anchor)));
-    load_evidence(rows, EvidenceKind::Reanchor, &subject, signers, membership, trust)
+    let subject = Subject::Reanchor(*anchor);
+    StoredEvidence::decode(
+        rows,
+        EvidenceKind::Reanchor,
+        &anchor.to_string(),
+        subject,
+        membership,
+    )?
+    .verify(membership, trust)
 }
 
 /// The signatures kept on a record's action.
@@ -29,9 +36,7 @@ pub(super) fn load_signatures(
     membership: &Membership,
     trust: &mut Trust<'_>,
 ) -> Result<SignerMap, Corruption> {
-    let subject = record.action_hash().to_string();
-    let signers = SignerMap::new(record.action_subject());
-    load_evidence(rows, EvidenceKind::Action, &subject, signers, membership, trust)
+    StoredEvidence::signatures(rows, record, membership)?.verify(membership, trust)
 }
 
 /// The votes kept for a record.
@@ -41,39 +46,90 @@ pub(super) fn load_votes(
     membership: &Membership,
     trust: &mut Trust<'_>,
 ) -> Result<SignerMap, Corruption> {
-    let subject = record.hash().to_string();
-    let signers = SignerMap::new(record.durability_subject());
-    load_evidence(
-        rows,
-        EvidenceKind::Durability,
-        &subject,
-        signers,
-        membership,
-        trust,
-    )
+    StoredEvidence::votes(rows, record, membership)?.verify(membership, trust)
 }
 
-fn load_evidence(
-    rows: &Snapshot,
-    kind: EvidenceKind,
-    subject: &str,
-    mut signers: SignerMap,
-    membership: &Membership,
-    trust: &mut Trust<'_>,
-) -> Result<SignerMap, Corruption> {
-    let prefix = EvidenceRow::below(&membership.conversation_id().to_string(), kind, subject);
-    for row in rows.below::<EvidenceRow>(&prefix)? {
-        let message = EncodedSignedMessage::from_canonical_bytes(row.canonical_evidence.as_bytes())
-            .map_err(|error| corrupt(&row, error))?;
-        let evidence =
-            verify_evidence(&message, membership, trust.memory).map_err(|error| corrupt(&row, error))?;
-        require(
-            &row,
-            row.evidence_key == evidence.signer().to_string(),
-            "the key is not the signer",
-        )?;
-        let merged = signers.merge(evidence).map_err(|error| corrupt(&row, error))?;
-        require(&row, merged == Merge::Added, "the signer is there twice")?;
+/// The evidence kept about one subject, decoded and not verified.
+pub(super) struct StoredEvidence {
+    subject: Subject,
+    messages: Vec<(EvidenceRow, EncodedSignedMessage)>,
+}
+
+impl StoredEvidence {
+    /// The signatures kept on a record's action.
+    pub(super) fn signatures(
+        rows: &Snapshot,
+        record: &VerifiedRecordCore,
+        membership: &Membership,
+    ) -> Result<Self, Corruption> {
+        let id = record.action_hash().to_string();
+        Self::decode(
+            rows,
+            EvidenceKind::Action,
+            &id,
+            record.action_subject(),
+            membership,
+        )
     }
-    Ok(signers)
+
+    /// The votes kept for a record.
+    pub(super) fn votes(
+        rows: &Snapshot,
+        record: &VerifiedRecordCore,
+        membership: &Membership,
+    ) -> Result<Self, Corruption> {
+        let id = record.hash().to_string();
+        Self::decode(
+            rows,
+            EvidenceKind::Durability,
+            &id,
+            record.durability_subject(),
+            membership,
+        )
+    }
+
+    fn decode(
+        rows: &Snapshot,
+        kind: EvidenceKind,
+        id: &str,
+        subject: Subject,
+        membership: &Membership,
+    ) -> Result<Self, Corruption> {
+        let prefix = EvidenceRow::below(&membership.conversation_id().to_string(), kind, id);
+        let mut messages = Vec::new();
+        for row in rows.below::<EvidenceRow>(&prefix)? {
+            let message = EncodedSignedMessage::from_canonical_bytes(row.canonical_evidence.as_bytes())
+                .map_err(|error| corrupt(&row, error))?;
+            messages.push((row, message));
+        }
+        Ok(Self { subject, messages })
+    }
+
+    /// The signatures that the platform may verify.
+    pub(super) fn unverified(&self, membership: &Membership) -> impl Iterator<Item = UnverifiedSignature> {
+        self.messages
+            .iter()
+            .filter_map(|(_, message)| message.unverified_signature(membership.card(&message.sender())?))
+    }
+
+    /// The evidence by signer, if every message is evidence about the subject.
+    pub(super) fn verify(
+        self,
+        membership: &Membership,
+        trust: &mut Trust<'_>,
+    ) -> Result<SignerMap, Corruption> {
+        let mut signers = SignerMap::new(self.subject);
+        for (row, message) in self.messages {
+            let evidence =
+                verify_evidence(&message, membership, trust.memory).map_err(|error| corrupt(&row, error))?;
+            require(
+                &row,
+                row.evidence_key == evidence.signer().to_string(),
+                "the key is not the signer",
+            )?;
+            let merged = signers.merge(evidence).map_err(|error| corrupt(&row, error))?;
+            require(&row, merged == Merge::Added, "the signer is there twice")?;
+        }
+        Ok(signers)
+    }
 }

@@ -98,14 +98,18 @@ impl RecordCore {
 impl EvidenceStatement {
     /// The one MessageId under which this statement's signer may sign it.
     pub fn evidence_message_id(&self) -> MessageId {
-        let signer: &AgentId = self.signer_agent_id();
-        let digest: [u8; 32] = domain("evidence-message-id")
-            .chain_update(signer.as_bytes())
-            .chain_update(self.encode())
-            .finalize()
-            .into();
-        let mut id = [0; 16];
-        id.copy_from_slice(&digest[..16]);
-        MessageId::from_bytes(id)
+        evidence_message_id(self.signer_agent_id(), &self.encode())
     }
+}
+
+/// The one MessageId under which `signer` may sign the statement of these canonical bytes.
+pub(crate) fn evidence_message_id(signer: &AgentId, statement: &[u8]) -> MessageId {
+    let digest: [u8; 32] = domain("evidence-message-id")
+        .chain_update(signer.as_bytes())
+        .chain_update(statement)
+        .finalize()
+        .into();
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest[..16]);
+    MessageId::from_bytes(id)
 }

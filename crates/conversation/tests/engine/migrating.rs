@@ -3,10 +3,11 @@
 use conclave_conversation::engine::{Context, Engine, Local, OpenError, Startup, admit_outbox, history};
 use conclave_conversation::store::migration::{Supplies, migrate};
 use conclave_conversation::store::rows::{
-    CertifiedRecordRow, OutboundRow, Sequence, SequenceRow, StagedRecordRow,
+    CertifiedRecordRow, EvidenceRow, OutboundRow, Sequence, SequenceRow, StagedRecordRow,
 };
 use conclave_conversation::store::{Key, KeyPart, Row, SCHEMA_VERSION, SchemaRow, Snapshot, Table, Write};
 use conclave_conversation::test_support::SECOND_VERSION;
+use conclave_harness::key::verifications;
 use conclave_harness::randomness::SeededRandomness;
 use conclave_harness::{AgentKey, EncodedAgentCard, PublicJwk, WireVersions, base64url};
 use serde_json::Value;
@@ -181,6 +182,72 @@ fn a_verification_goes_a_record_at_a_time_and_says_how_far_it_is() {
         (corruption.table, corruption.key),
         (Table::StagedRecords, record.key().to_string())
     );
+}
+
+#[test]
+fn signatures_that_somebody_spoke_for_are_not_verified_again_and_all_others_are() {
+    let (old, _) = recorded();
+    let evidence = old.rows::<EvidenceRow>().unwrap().len();
+    let open = |ahead: usize, speaks_for: &dyn Fn(usize) -> bool| {
+        let mut startup = Startup::begin(alice(), &old).unwrap();
+        // The first step enters the conversation, whose records can then be looked at.
+        let mut shown = 0;
+        let before = verifications();
+        loop {
+            let is_over = startup.advance().unwrap();
+            for signature in startup.look_ahead(ahead) {
+                let key = signature.key();
+                let verifies = key.verify(signature.signed_text().as_bytes(), signature.signature());
+                assert_eq!(verifies, Ok(()));
+                if speaks_for(shown) {
+                    signature.holds();
+                }
+                shown += 1;
+            }
+            if is_over {
+                return (shown, verifications() - before - shown as u64);
+            }
+        }
+    };
+    let (none, alone) = open(0, &|_| true);
+    assert_eq!(none, 0);
+    for ahead in [1, 2, 100] {
+        let (shown, verified) = open(ahead, &|_| true);
+        assert!(
+            shown > 0 && shown < evidence,
+            "all but those of the first record, once each"
+        );
+        assert_eq!(verified, alone - shown as u64);
+        let (_, verified) = open(ahead, &|_| false);
+        assert_eq!(verified, alone);
+        let (_, verified) = open(ahead, &|number| number % 2 == 0);
+        assert_eq!(verified, alone - shown.div_ceil(2) as u64);
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_decoded_is_refused_in_its_turn_however_far_one_looked_ahead() {
+    let (old, _) = recorded();
+    let order = old.rows::<CertifiedRecordRow>().unwrap();
+    let records = old.rows::<StagedRecordRow>().unwrap();
+    let mut last = records
+        .into_iter()
+        .find(|row| row.record_hash == order[3].record_hash)
+        .unwrap();
+    last.author_agent_id.push('x');
+    let mut spoilt = old.clone();
+    spoilt.insert(Table::StagedRecords, last.key(), last.encode());
+    let mut startup = Startup::begin(alice(), &spoilt).unwrap();
+    assert_eq!(startup.advance(), Ok(false));
+    assert!(!startup.look_ahead(100).is_empty());
+    assert!(startup.look_ahead(100).is_empty(), "everything was looked at");
+    let refused = loop {
+        if let Err(error) = startup.advance() {
+            break error;
+        }
+    };
+    assert_eq!(startup.progress(), (3, 4));
+    assert!(matches!(refused, OpenError::Corrupt(found) if found.key == last.key().to_string()));
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod transport;
 
 use std::collections::VecDeque;
 
-use conclave_harness::AgentId;
+use conclave_harness::{AgentId, UnverifiedSignature};
 
 use self::completions::{Completions, posts_by_conversation};
 use self::transport::{load_cursors, load_deliveries, load_numbers, load_outbox, load_watched};
@@ -114,6 +114,17 @@ impl<'a> Startup<'a> {
     /// How many certified records are verified, and how many there are.
     pub fn progress(&self) -> (u64, u64) {
         (self.verified, self.total)
+    }
+
+    /// Decodes at most so many more certified records ahead of [`advance`](Self::advance), and returns the signatures on
+    /// them, so that the platform can verify them beside this thread. Those nobody speaks for are verified in their turn.
+    pub fn look_ahead(&mut self, records_max: usize) -> Vec<UnverifiedSignature> {
+        let loading = self.loading.as_mut();
+        loading.map_or_else(Vec::new, |loading| {
+            loading
+                .walk
+                .look_ahead(&loading.foundations, self.rows, records_max)
+        })
     }
 
     /// Verifies one more certified record, or the rest of one conversation. Says whether everything is verified.
