@@ -38,6 +38,16 @@ impl<K: PartialEq, V> ShortMap<K, V> {
         }
     }
 
+    /// The value of a key, made if there is none.
+    pub(crate) fn or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        let place = self.0.iter().position(|(held, _)| *held == key);
+        let place = place.unwrap_or_else(|| {
+            self.0.push((key, make()));
+            self.0.len() - 1
+        });
+        &mut self.0[place].1
+    }
+
     /// Takes a key and its value out.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         let place = self.0.iter().position(|(held, _)| held == key)?;
@@ -86,6 +96,11 @@ mod tests {
         map.insert("b", 2);
         map.insert("a", 3);
         assert_eq!(map.get(&"a"), Some(&3));
+        assert_eq!(
+            (*map.or_insert_with("a", || 4), *map.or_insert_with("c", || 5)),
+            (3, 5)
+        );
+        assert_eq!(map.remove(&"c"), Some(5));
         assert_eq!(map.remove(&"a"), Some(3));
         assert_eq!(map.remove(&"a"), None);
         assert_eq!(map.into_entries(), [("b", 2)]);

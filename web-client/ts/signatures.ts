@@ -1,4 +1,4 @@
-/** Ed25519 as the platform verifies it: faster than WebAssembly, and beside this thread. Depends on nothing. */
+/** Ed25519 as the platform verifies it: faster than WebAssembly, in some browsers beside this thread. Depends on nothing. */
 
 const KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;

@@ -327,7 +327,7 @@ impl<'de> Deserialize<'de> for EncodedSignedMessage {
     }
 }
 
-/// A signature that the platform may verify in its own way, beside this thread.
+/// A signature that the platform may verify in its own way.
 ///
 /// The message and its copies remember what [`UnverifiedSignature::holds`] says of it.
 #[derive(Clone, Debug)]

@@ -73,7 +73,7 @@ pub(crate) async fn open(options: OpenOptions, observer: Observer) -> Result<Han
     let (engine, step) = verify(local, &rows, &observer)
         .await
         .map_err(|error| engine_failure(&error, store.unverified_since()))?;
-    let tracker = ProgressTracker::open(identity.card.agent_id(), &rows);
+    let tracker = ProgressTracker::open(identity.card.agent_id(), &engine);
     drop(rows);
 
     let (inbox, messages) = queue::queue();

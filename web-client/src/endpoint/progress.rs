@@ -1,12 +1,10 @@
 //! Where each post is, as an onlooker sees it. Pure: it watches what the engine commits and says, and decides nothing.
 
 use conclave_conversation::address::{agent_address, canonical_address};
-use conclave_conversation::engine::Stage;
+use conclave_conversation::engine::{Engine, Stage};
 use conclave_conversation::membership::Membership;
-use conclave_conversation::store::rows::{
-    EvidenceKind, EvidenceRow, PostIntentRow, ProposalLockRow, StagedRecordRow,
-};
-use conclave_conversation::store::{Snapshot, Transition};
+use conclave_conversation::store::Transition;
+use conclave_conversation::store::rows::{PostIntentRow, ProposalLockRow};
 use conclave_conversation::values::{
     ActionCore, ClosedValue as _, Content, ConversationId, PostId, PostIntent,
 };
@@ -65,52 +63,26 @@ pub(crate) struct ProgressTracker {
 }
 
 impl ProgressTracker {
-    /// What is under way in a store that is opened.
-    pub(crate) fn open(local: AgentId, rows: &Snapshot) -> Self {
+    /// What is under way at an engine that was opened a moment ago.
+    pub(crate) fn open(local: AgentId, engine: &Engine) -> Self {
         let mut tracker = ProgressTracker {
             local,
             posts: ShortMap::default(),
         };
-        // Rows that do not decode are the engine's to refuse; here they are only not shown.
-        let intents = rows.rows::<PostIntentRow>().unwrap_or_default();
-        for row in intents.iter().filter(|row| row.completed_record_hash.is_none()) {
-            tracker.see_intent(row);
-        }
-        let evidence = rows.rows::<EvidenceRow>().unwrap_or_default();
-        let staged = rows.rows::<StagedRecordRow>().unwrap_or_default();
-        let certified: Vec<_> = intents
-            .iter()
-            .filter_map(|row| row.completed_record_hash.as_deref())
-            .collect();
-        for lock in rows.rows::<ProposalLockRow>().unwrap_or_default() {
-            let record = staged
-                .iter()
-                .find(|record| record.action_hash == lock.action_hash);
-            let is_certified = rows
-                .rows::<conclave_conversation::store::rows::CertifiedRecordRow>()
-                .unwrap_or_default()
-                .iter()
-                .any(|row| record.is_some_and(|record| record.record_hash == row.record_hash));
-            if is_certified || record.is_some_and(|record| certified.contains(&record.record_hash.as_str())) {
-                continue;
+        for conversation in engine.conversations() {
+            let id = conversation.membership.conversation_id();
+            for intent in engine.unfinished_posts(id) {
+                tracker.see(intent, false);
             }
-            let Some(key) = tracker.see_lock(&lock) else {
-                continue;
-            };
-            let signers = |kind: EvidenceKind, subject: &str| {
-                let of_subject = evidence
-                    .iter()
-                    .filter(move |row| row.evidence_kind == kind && row.subject_id == subject);
-                of_subject
-                    .filter_map(|row| row.evidence_key.parse().ok())
-                    .collect::<Vec<AgentId>>()
-            };
-            if let Some(post) = tracker.posts.get_mut(&key) {
-                post.signed_by = signers(EvidenceKind::Action, &lock.action_hash);
-                if let Some(record) = record {
-                    post.stage = PostStage::Stored;
-                    post.stored_by = signers(EvidenceKind::Durability, &record.record_hash);
-                }
+            if let Some(locked) = engine.locked_post(id) {
+                let post = tracker.see(locked.intent, locked.is_genesis).1;
+                post.stage = if locked.is_stored {
+                    PostStage::Stored
+                } else {
+                    PostStage::Proposed
+                };
+                post.signed_by = locked.signed_by;
+                post.stored_by = locked.stored_by;
             }
         }
         tracker
@@ -207,31 +179,27 @@ impl ProgressTracker {
 
     fn see_intent(&mut self, row: &PostIntentRow) -> Option<PostKey> {
         let intent = PostIntent::decode(row.canonical_intent.as_bytes()).ok()?;
-        self.see(&intent, false)
+        Some(self.see(&intent, false).0)
     }
 
     fn see_lock(&mut self, row: &ProposalLockRow) -> Option<PostKey> {
         let action = ActionCore::decode(row.canonical_action_core.as_bytes()).ok()?;
-        let key = self.see(action.post_intent(), matches!(action, ActionCore::Genesis(_)))?;
-        let tracked = self.posts.get_mut(&key)?;
-        tracked.stage = tracked.stage.max(PostStage::Proposed);
+        let (key, post) = self.see(action.post_intent(), matches!(action, ActionCore::Genesis(_)));
+        post.stage = post.stage.max(PostStage::Proposed);
         Some(key)
     }
 
-    fn see(&mut self, intent: &PostIntent, is_genesis: bool) -> Option<PostKey> {
+    fn see(&mut self, intent: &PostIntent, is_genesis: bool) -> (PostKey, &mut Tracked) {
         let key = (intent.conversation_id, intent.author_agent_id, intent.post_id);
-        if self.posts.get(&key).is_none() {
-            let tracked = Tracked {
-                content: intent.content.clone(),
-                is_genesis: false,
-                stage: PostStage::Recorded,
-                signed_by: Vec::new(),
-                stored_by: Vec::new(),
-            };
-            self.posts.insert(key, tracked);
-        }
-        self.posts.get_mut(&key)?.is_genesis |= is_genesis;
-        Some(key)
+        let post = self.posts.or_insert_with(key, || Tracked {
+            content: intent.content.clone(),
+            is_genesis: false,
+            stage: PostStage::Recorded,
+            signed_by: Vec::new(),
+            stored_by: Vec::new(),
+        });
+        post.is_genesis |= is_genesis;
+        (key, post)
     }
 }
 

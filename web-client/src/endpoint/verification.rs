@@ -1,7 +1,8 @@
 //! The verification of a store before its endpoint starts: in slices, and with the platform's help.
 //!
-//! Most of its time would be signatures. The platform verifies them faster than WebAssembly and beside this thread, so it
-//! is asked about some records while those before them are judged here. What it does not vouch for is verified here.
+//! Most of its time would be signatures. The platform verifies them faster than WebAssembly and, in some browsers, beside this
+//! thread, so it is asked about some records while those before them are judged here. What it does not vouch for is
+//! verified here.
 
 use conclave_conversation::engine::{Context, Engine, Local, OpenError, Startup, Step};
 use conclave_conversation::store::Snapshot;

@@ -95,7 +95,7 @@ impl IndexedDbStore {
 
     /// Everything the engine keeps. To be read before the first batch: it takes several transactions.
     pub(crate) async fn load(&self) -> Result<Snapshot, StoreFailure> {
-        Ok(snapshot_of(&read_all(&self.connection).await?))
+        Ok(snapshot_of(read_all(&self.connection).await?))
     }
 
     /// Commits a batch: every transition in order, or nothing. Durable when it returns.

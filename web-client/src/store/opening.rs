@@ -20,7 +20,7 @@ use super::failure::{StoreFailure, StoreFault};
 use super::requests::{Change, Lookup, PAGE_ROWS, Rows};
 use super::{AGENT, LOCAL, change, store_names};
 use crate::observer::{Observer, Phase};
-use crate::platform::chance::BrowserRandomness;
+use crate::platform::{chance::BrowserRandomness, scope};
 
 /// The shell's name for the id of the store the agent's key belongs to.
 const STORE_ID: &str = "store";
@@ -90,7 +90,7 @@ impl Looked {
             }
         }
         if looked.schema.is_none() && is_expected {
-            looked.holds_rows = !snapshot_of(&read_all(connection).await?).is_empty();
+            looked.holds_rows = !snapshot_of(read_all(connection).await?).is_empty();
         }
         looked.watched = Some(watched);
         Ok(looked)
@@ -170,7 +170,7 @@ pub(super) async fn inspect(name: &str) -> Result<&'static str, StoreFailure> {
 /// Admits the outbox, copies the store, and runs the migrations that are due in one transaction.
 async fn upgrade(name: &str, from: u32, (connection, _): Watched) -> Result<Watched, StoreFailure> {
     let rows = read_all(&connection).await?;
-    let snapshot = snapshot_of(&rows);
+    let snapshot = snapshot_of(rows.clone());
     admit_outbox(&snapshot, &WireVersions::live()).map_err(|error| StoreFailure::from(&error))?;
     back_up(name, rows).await?;
     let store_id = draw_store_id();
@@ -266,39 +266,42 @@ async fn replace(
     connection.write(stores, clears.chain(rows).collect()).await
 }
 
-/// Every row of a store, its shell's included. Read a page at a time: nobody writes, because the store is owned alone.
+/// Every row of a store, its shell's included. Read a page at a time: nobody writes, because the store is owned alone. The
+/// tables are read beside each other, so that the database works while rows of another table are taken over here.
 pub(super) async fn read_all(connection: &Connection) -> Result<Vec<(&'static str, Rows)>, StoreFailure> {
-    let stores = store_names();
-    let mut all: Vec<(&'static str, Rows)> = stores.iter().map(|store| (*store, Rows::new())).collect();
-    let mut unread: Vec<usize> = (0..stores.len()).collect();
-    while !unread.is_empty() {
-        let lookups = unread
-            .iter()
-            .map(|place| {
-                let (store, rows) = &all[*place];
-                Lookup::Page(store, rows.last().map(|(key, _)| key.clone()))
-            })
-            .collect();
-        let answers = connection.answers(&stores, lookups).await?;
-        let mut more = Vec::new();
-        for (place, rows) in unread.into_iter().zip(answers) {
-            if rows.len() == PAGE_ROWS as usize {
-                more.push(place);
-            }
-            all[place].1.extend(rows);
-        }
-        unread = more;
+    let mut tables: Vec<scope::Pending<'_, Result<(&'static str, Rows), StoreFailure>>> = Vec::new();
+    for store in store_names() {
+        tables.push(Box::pin(read_table(connection, store)));
     }
-    Ok(all)
+    scope::all(tables).await.into_iter().collect()
+}
+
+async fn read_table(
+    connection: &Connection,
+    store: &'static str,
+) -> Result<(&'static str, Rows), StoreFailure> {
+    let mut all = Rows::new();
+    loop {
+        let next = Lookup::Page(store, all.last().map(|(key, _)| key.clone()));
+        let answers = connection.answers(&[store], vec![next]).await?;
+        let page = answers.into_iter().next().unwrap_or_default();
+        let is_last = page.len() < PAGE_ROWS as usize;
+        all.extend(page);
+        if is_last {
+            return Ok((store, all));
+        }
+    }
 }
 
 /// What of these rows is the engine's.
-pub(super) fn snapshot_of(rows: &[(&'static str, Rows)]) -> Snapshot {
+pub(super) fn snapshot_of(rows: Vec<(&'static str, Rows)>) -> Snapshot {
     let mut snapshot = Snapshot::new();
-    for table in Table::ALL {
-        let of_table = rows.iter().filter(|(store, _)| *store == table.name());
-        for (key, bytes) in of_table.flat_map(|(_, rows)| rows) {
-            snapshot.insert(table, key.clone(), bytes.clone());
+    for (store, rows) in rows {
+        let Some(table) = Table::ALL.into_iter().find(|table| table.name() == store) else {
+            continue;
+        };
+        for (key, bytes) in rows {
+            snapshot.insert(table, key, bytes);
         }
     }
     snapshot

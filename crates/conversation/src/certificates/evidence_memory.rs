@@ -41,6 +41,11 @@ impl EvidenceMemory {
         self.known.is_empty()
     }
 
+    /// Whether it remembers anything at all.
+    pub(super) fn is_kept(&self) -> bool {
+        self.capacity > 0
+    }
+
     pub(super) fn statement(&self, message: &SignedMessageDigest) -> Option<&EvidenceStatement> {
         self.known.get(message)
     }

@@ -78,7 +78,7 @@ pub use input::{
     Context, Delivered, Feed, Input, InvitationDelivered, ReadId, RequestId, SendOutcome, SendRequest,
     TimerId,
 };
-pub use run::{ConversationView, Engine};
+pub use run::{ConversationView, Engine, LockedPost};
 pub use startup::{Startup, admit_outbox};
 
 /// Who the engine acts for, and what it trusts.

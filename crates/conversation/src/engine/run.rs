@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use conclave_harness::RouterInstanceId;
+use conclave_harness::{AgentId, RouterInstanceId};
 
 use super::conversation::{Conversation, Cursor};
 use super::draft::Draft;
@@ -12,9 +12,10 @@ use super::input::{Context, Feed, Input, SendRequest};
 use super::invitation::Watched;
 use super::shared::Shared;
 use super::stall::Touched;
+use crate::certificates::SignerMap;
 use crate::membership::Membership;
 use crate::ordered::{OrderedMap, OrderedSet};
-use crate::values::{ActionHash, ConversationId, PostIntent};
+use crate::values::{ActionHash, ConversationId, PostIntent, RecordCore};
 
 /// One agent's side of all its conversations.
 pub struct Engine {
@@ -50,6 +51,21 @@ pub struct ConversationView<'a> {
     pub unfinished: usize,
 }
 
+/// The post that holds the lock at a conversation's head, on its way to a certified record.
+#[derive(Clone, Debug)]
+pub struct LockedPost<'a> {
+    /// The post.
+    pub intent: &'a PostIntent,
+    /// Whether it founds the conversation, so that everyone must sign it.
+    pub is_genesis: bool,
+    /// Whether its record is held durably.
+    pub is_stored: bool,
+    /// Who signed its action, as far as is known here.
+    pub signed_by: Vec<AgentId>,
+    /// Who holds its record durably, as far as is known here.
+    pub stored_by: Vec<AgentId>,
+}
+
 impl Engine {
     /// The held conversations, ascending by id.
     pub fn conversations(&self) -> impl Iterator<Item = ConversationView<'_>> {
@@ -67,6 +83,20 @@ impl Engine {
         conversation
             .into_iter()
             .flat_map(|held| held.intents.iter().map(|intent| &intent.intent))
+    }
+
+    /// The post that holds the lock at a conversation's head, if one does.
+    pub fn locked_post(&self, conversation_id: &ConversationId) -> Option<LockedPost<'_>> {
+        let conversation = self.conversations.get(conversation_id)?;
+        let fold = conversation.folds.get(&conversation.locked?)?;
+        let signers = |of: &SignerMap| of.iter().map(|held| *held.signer()).collect();
+        Some(LockedPost {
+            intent: fold.record.core().post_intent(),
+            is_genesis: matches!(fold.record.core(), RecordCore::Genesis(_)),
+            is_stored: fold.staged,
+            signed_by: signers(&fold.signatures),
+            stored_by: signers(&fold.votes),
+        })
     }
 
     /// The Router instance the transport reported last.

@@ -24,6 +24,10 @@ impl Ord for KeyPart {
             (KeyPart::Number(left), KeyPart::Number(right)) => left.cmp(right),
             (KeyPart::Number(_), KeyPart::Text(_)) => Ordering::Less,
             (KeyPart::Text(_), KeyPart::Number(_)) => Ordering::Greater,
+            // Bytes are in this order too unless one text goes beyond what UTF-16 says in one unit; ours never do.
+            (KeyPart::Text(left), KeyPart::Text(right)) if left.is_ascii() && right.is_ascii() => {
+                left.cmp(right)
+            }
             (KeyPart::Text(left), KeyPart::Text(right)) => left.encode_utf16().cmp(right.encode_utf16()),
         }
     }

@@ -1,10 +1,11 @@
 //! Members, posts, crashes, gaps and restarts of the Router in an order drawn at random; then everything works again, and
 //! everyone must have one history with every post in it.
 
-use conclave_conversation::engine::ConversationStatus;
+use conclave_conversation::engine::{Context, ConversationStatus, Engine};
 use conclave_conversation::membership::Membership;
-use conclave_harness::Randomness;
+use conclave_conversation::values::PostId;
 use conclave_harness::randomness::{SeededRandomness, random_array};
+use conclave_harness::{AgentId, Randomness};
 
 use crate::world::{CrashPoint, World};
 
@@ -162,4 +163,54 @@ fn members_know_each_other_from_what_they_stored_and_ask_nobody() {
     assert_eq!(world.members[0].ignored.len(), before + 1);
     assert_eq!(world.chain(2, &everyone).len(), 4);
     world.check(&everyone);
+}
+
+/// What holds the lock at the head: its post, whether it is stored, and how many signed and store it.
+type Locked = Option<(PostId, bool, Vec<AgentId>, Vec<AgentId>)>;
+
+fn locked(engine: &Engine, of: &Membership) -> Locked {
+    let locked = engine.locked_post(of.conversation_id())?;
+    assert!(!locked.is_genesis || engine.conversations().all(|view| view.records == 0));
+    Some((
+        locked.intent.post_id,
+        locked.is_stored,
+        locked.signed_by,
+        locked.stored_by,
+    ))
+}
+
+#[test]
+fn the_post_that_holds_the_lock_is_known_as_it_was_after_a_restart_at_any_step() {
+    let mut world = World::new(3);
+    let everyone = world.everyone();
+    let mut seen: Vec<Locked> = Vec::new();
+    for text in ["genesis", "a post"] {
+        world.send(0, &everyone, text);
+        for member in (0..3).cycle().take(200) {
+            world.transmit_one(member);
+            world.deliver_one(member);
+            let this = &world.members[member];
+            let engine = this.engine.as_ref().expect("an engine");
+            let mut randomness = SeededRandomness::new(0);
+            let context = Context {
+                now_ms: world.now_ms,
+                randomness: &mut randomness,
+            };
+            let opened = Engine::open(this.local(), &this.store.snapshot(), context);
+            let (again, _) = opened.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(locked(&again, &everyone), locked(engine, &everyone));
+            seen.push(locked(engine, &everyone));
+        }
+        assert_eq!(
+            seen.last(),
+            Some(&None),
+            "nothing holds the lock of a settled conversation"
+        );
+    }
+    let has = |passes: &dyn Fn(bool, usize, usize) -> bool| {
+        let mut held = seen.iter().flatten();
+        held.any(|(_, is_stored, signed, stored)| passes(*is_stored, signed.len(), stored.len()))
+    };
+    assert!(has(&|is_stored, signed, _| !is_stored && signed > 1));
+    assert!(has(&|is_stored, _, stored| is_stored && stored > 0));
 }

@@ -98,7 +98,8 @@ impl<'a> Startup<'a> {
         require_every_row_held(rows, &ids)?;
         Ok(Startup {
             rows,
-            memory: EvidenceMemory::default(),
+            // What is stored is met once: a memory of it would be work and help nobody.
+            memory: EvidenceMemory::new(0),
             identity,
             posts: posts_by_conversation(rows)?,
             unloaded: ids.into_iter(),
@@ -117,7 +118,7 @@ impl<'a> Startup<'a> {
     }
 
     /// Decodes at most so many more certified records ahead of [`advance`](Self::advance), and returns the signatures on
-    /// them, so that the platform can verify them beside this thread. Those nobody speaks for are verified in their turn.
+    /// them, so that the platform can verify them. Those nobody speaks for are verified in their turn.
     pub fn look_ahead(&mut self, records_max: usize) -> Vec<UnverifiedSignature> {
         let loading = self.loading.as_mut();
         loading.map_or_else(Vec::new, |loading| {
@@ -199,7 +200,7 @@ impl<'a> Startup<'a> {
             deliveries,
             recovered: Vec::new(),
             fatal: None,
-            memory,
+            memory: EvidenceMemory::default(),
             local,
         };
         let engine = Engine {
