@@ -13,15 +13,26 @@ function shardFiles(state) {
     .map((name) => path.join(folder, name));
 }
 
-function onEach(state, readOnly, use) {
-  return shardFiles(state).map((file) => {
-    const database = new DatabaseSync(file, { readOnly });
-    try {
-      return use(database);
-    } finally {
-      database.close();
-    }
-  });
+function withDatabase(file, readOnly, use) {
+  const database = new DatabaseSync(file, { readOnly });
+  try {
+    return use(database);
+  } finally {
+    database.close();
+  }
+}
+
+/** SQLite's extended code for a database that must first be rolled back, by somebody who may write. */
+const READONLY_ROLLBACK = 776;
+
+/** Of the database as it was committed: what a kill left half done is rolled back, as whoever opens it next would. */
+function readDatabase(file, use) {
+  try {
+    return withDatabase(file, true, use);
+  } catch (error) {
+    if (error.errcode !== READONLY_ROLLBACK) throw error;
+    return withDatabase(file, false, use);
+  }
 }
 
 /** Whether a shard got as far as making its tables before its runtime was killed. It makes them all at once. */
@@ -32,11 +43,11 @@ function hasTables(database) {
 /** The single number that a statement answers, of all shards together. */
 export function countOnDisk(state, statement) {
   const count = (database) => Number(Object.values(database.prepare(statement).get())[0]);
-  const counts = onEach(state, true, (database) => (hasTables(database) ? count(database) : 0));
+  const counts = shardFiles(state).map((file) => readDatabase(file, (database) => (hasTables(database) ? count(database) : 0)));
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** Changes the tables of every shard. The deployment must not run. */
 export function changeOnDisk(state, statements) {
-  onEach(state, false, (database) => database.exec(statements));
+  for (const file of shardFiles(state)) withDatabase(file, false, (database) => database.exec(statements));
 }
