@@ -87,6 +87,24 @@ describe("workers and frames", () => {
     assert.equal(await held(page), 0, "nothing is held any more");
   });
 
+  test("a worker that dies while it opens the endpoint is a typed error, and lets go of everything", async () => {
+    const page = await tab(await suite.browser.newContext());
+    const said = await page.evaluate(async () => {
+      const { Endpoint } = await import("/client/index.js");
+      const worker = new Worker("/client/worker.js", { type: "module" });
+      const onOpening = ({ phase }) => {
+        if (phase === "registering") worker.terminate();
+      };
+      return Endpoint.open({ url: location.origin, name: "dying", worker, onOpening }).then(
+        () => "opened",
+        (error) => `${error.name} ${error.code} ${error.retryable}: ${error.message}`,
+      );
+    });
+    assert.equal(said, "OpenError module-unavailable true: the worker's script has ended");
+    assert.equal(await held(page), 0, "nothing is held any more");
+    assert.equal(await open(page, "dying"), undefined, "the store is free");
+  });
+
   test("a worker whose script can not be loaded, or that can not be started, is a typed error", async () => {
     const context = await suite.browser.newContext();
     await context.route("**/client/worker.js", (route) => route.abort());

@@ -119,8 +119,8 @@ export type OpenErrorCode =
   /** The deployment answered with something that is not an answer. Final: check that `url` is that of a deployment. */
   | "decode-failed"
   /**
-   * The wasm module or the worker's script can not be loaded, or the worker says nothing. Retryable: check that both files are
-   * served where the page looks for them, and that its policy allows WebAssembly and workers.
+   * The wasm module or the worker's script can not be loaded, or the worker says nothing or dies. Retryable: check that both files
+   * are served where the page looks for them, and that its policy allows WebAssembly and workers.
    */
   | "module-unavailable"
   /** The tab that owns the store runs another release of this package. Final: reload the tabs of the older release. */

@@ -4,6 +4,9 @@ const KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const LENGTH_BYTES = 4;
 
+/** Bytes that WebCrypto takes: of memory that is not shared. */
+type Bytes = Uint8Array<ArrayBuffer>;
+
 /** Keys that are kept imported, at most; there are as many as a conversation has members. */
 const KEYS_MAX = 64;
 
@@ -14,7 +17,7 @@ const KEYS_MAX = 64;
  */
 export function platformVerifier(): (packed: Uint8Array) => Promise<Uint8Array> {
   const keys = new Map<string, Promise<CryptoKey>>();
-  const imported = (bytes: Uint8Array<ArrayBuffer>): Promise<CryptoKey> => {
+  const imported = (bytes: Bytes): Promise<CryptoKey> => {
     const name = bytes.join();
     let key = keys.get(name);
     if (key === undefined) {
@@ -24,7 +27,7 @@ export function platformVerifier(): (packed: Uint8Array) => Promise<Uint8Array> 
     }
     return key;
   };
-  const holds = async (key: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>, text: Uint8Array<ArrayBuffer>): Promise<number> => {
+  const holds = async (key: Bytes, signature: Bytes, text: Bytes): Promise<number> => {
     try {
       return Number(await crypto.subtle.verify("Ed25519", await imported(key), signature, text));
     } catch {
@@ -37,7 +40,7 @@ export function platformVerifier(): (packed: Uint8Array) => Promise<Uint8Array> 
     const view = new DataView(packed.buffer);
     const verdicts: Promise<number>[] = [];
     for (let at = 0; at < packed.length; ) {
-      const take = (bytes: number): Uint8Array<ArrayBuffer> => packed.subarray(at, (at += bytes));
+      const take = (bytes: number): Bytes => packed.subarray(at, (at += bytes));
       const [key, signature] = [take(KEY_BYTES), take(SIGNATURE_BYTES)];
       const length = view.getUint32(at, true);
       at += LENGTH_BYTES;

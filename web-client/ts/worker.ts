@@ -7,7 +7,7 @@
 import { toCore } from "./errors.js";
 import { placeOf } from "./opening.js";
 import type { Hosting, WorkerWord } from "./tabs/host.js";
-import { hold } from "./tabs/lock.js";
+import { hold, lifeOf } from "./tabs/lock.js";
 import { TabSeat } from "./tabs/tab_seat.js";
 import { Connection } from "./transport/connection.js";
 
@@ -34,12 +34,18 @@ async function serve(port: MessagePort, { plan, credential, page }: Hosting): Pr
     },
     () => undefined,
   );
+  // The page takes this lock for the sign that the worker is gone. Without locks the opening says so itself.
+  await hold(lifeOf(page), ending.signal).then(
+    (release) => ending.signal.addEventListener("abort", release),
+    () => undefined,
+  );
   say({ kind: "begun" });
   try {
     const connection = new Connection(plan.url, credential === null ? ask : credential);
     const seat = await TabSeat.open(placeOf(plan, connection, (progress) => say({ kind: "opening", progress })), ending.signal);
-    ending.signal.addEventListener("abort", () => void seat.close());
-    if (ending.signal.aborted) void seat.close();
+    const leave = (): void => void seat.close().catch(() => undefined);
+    ending.signal.addEventListener("abort", leave);
+    if (ending.signal.aborted) leave();
     say({ kind: "seated" });
     const failure = await seat.closed;
     if (failure !== undefined) say({ kind: "failed", failure: toCore(failure) });

@@ -255,7 +255,7 @@ mod tests {
         assert!(same > 0, "in the texts most changes leave a JWS's form");
     }
 
-    /// Every byte replaced, doubled and left out.
+    /// Every byte replaced, joined by another, and left out.
     fn for_each_change(bytes: &[u8], mut visit: impl FnMut(&[u8])) {
         for place in 0..bytes.len() {
             for byte in *b"\"\\,:{}[]A0 \n\x00\x80" {

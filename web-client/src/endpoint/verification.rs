@@ -16,8 +16,11 @@ use crate::platform::{chance::BrowserRandomness, timer};
 /// How long verification goes on before the page may do something else. A frame is 16 ms.
 const SLICE_MS: u64 = 6;
 
-/// Certified records whose signatures the platform is asked about at once: about a slice of what is left to do here.
+/// Certified records that are looked at ahead at once, at most: about a slice of what is left to do here.
 const RECORDS_AHEAD: usize = 16;
+
+/// Signatures after which no further record is looked at: of 32 members a record has dozens.
+const SIGNATURES_AHEAD: usize = 64;
 
 /// Fewer signatures than this are verified here sooner than the platform answers.
 const SIGNATURES_MIN: usize = 8;
@@ -32,17 +35,16 @@ pub(super) async fn verify(
     let mut ahead = Ahead::default();
     let mut slice_ends_ms = 0;
     loop {
-        let was_ahead = !ahead.signatures.is_empty();
-        ahead.take_verdicts().await;
+        let records = ahead.take_verdicts().await;
         // The platform goes on with these while those it spoke for are judged here.
         ahead = Ahead::look(&mut startup, observer);
-        let records = match (was_ahead, ahead.signatures.is_empty()) {
-            (true, _) => RECORDS_AHEAD,
-            (false, false) => 0,
-            // Enters the next conversation.
-            (false, true) => 1,
+        // Where nothing is ahead yet, one step enters the next conversation.
+        let steps = if ahead.records == 0 {
+            records.max(1)
+        } else {
+            records
         };
-        for _ in 0..records {
+        for _ in 0..steps {
             if timer::now_ms() >= slice_ends_ms {
                 let (done, total) = startup.progress();
                 observer.tell_opening(Phase::Verifying { done, total });
@@ -59,33 +61,43 @@ pub(super) async fn verify(
     }
 }
 
-/// The signatures on the next records, none where there are no more in a conversation.
+/// The next records of a conversation, none where there are no more.
 #[derive(Default)]
 struct Ahead {
+    records: usize,
     signatures: Vec<UnverifiedSignature>,
-    /// The platform's answer, if it was asked: a 1 for each that holds.
+    /// The platform's answer, if it was asked: a 1 for each signature that holds.
     verdicts: Option<JsFuture>,
 }
 
 impl Ahead {
     fn look(startup: &mut Startup<'_>, observer: &Observer) -> Self {
-        let signatures = startup.look_ahead(RECORDS_AHEAD);
-        let is_worth_it = signatures.len() >= SIGNATURES_MIN;
-        Ahead {
-            verdicts: is_worth_it.then(|| observer.verify(&packed(&signatures))),
-            signatures,
+        let mut ahead = Ahead::default();
+        while ahead.records < RECORDS_AHEAD && ahead.signatures.len() < SIGNATURES_AHEAD {
+            let Some(signatures) = startup.look_ahead() else {
+                break;
+            };
+            ahead.records += 1;
+            ahead.signatures.extend(signatures);
         }
+        if ahead.signatures.len() >= SIGNATURES_MIN {
+            ahead.verdicts = Some(observer.verify(&packed(&ahead.signatures)));
+        }
+        ahead
     }
 
-    async fn take_verdicts(self) {
-        let Some(verdicts) = self.verdicts else { return };
-        // A platform that fails vouches for nothing.
-        let verdicts = Uint8Array::from(verdicts.await.unwrap_or_default()).to_vec();
-        for (signature, holds) in self.signatures.into_iter().zip(verdicts) {
-            if holds == 1 {
-                signature.holds();
+    /// Waits for the platform, takes its word, and returns how many records there are.
+    async fn take_verdicts(self) -> usize {
+        if let Some(verdicts) = self.verdicts {
+            // A platform that fails vouches for nothing.
+            let verdicts = Uint8Array::new(&verdicts.await.unwrap_or_default()).to_vec();
+            for (signature, holds) in self.signatures.into_iter().zip(verdicts) {
+                if holds == 1 {
+                    signature.holds();
+                }
             }
         }
+        self.records
     }
 }
 

@@ -306,7 +306,6 @@ export class Subscription implements AsyncIterableIterator<StoredEnvelope, undef
   }
 
   #settleCaughtUp(): void {
-    // Asked last: it looks at every topic.
     if (this.#caughtUp.length === 0 || (!this.#ended.signal.aborted && !this.#interest.isCaughtUp)) return;
     for (const resolve of this.#caughtUp.splice(0)) resolve();
   }

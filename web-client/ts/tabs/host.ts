@@ -4,7 +4,7 @@ import { fromCore, OpenError } from "../errors.js";
 import type { Plan } from "../opening.js";
 import type { Credential } from "../transport/credential.js";
 import type { EndpointOptions, OpeningProgress } from "../types.js";
-import { hold } from "./lock.js";
+import { hold, lifeOf } from "./lock.js";
 
 /** Which worker runs the endpoint. */
 export type WorkerChoice = "shared" | "dedicated" | Worker | SharedWorker;
@@ -41,9 +41,9 @@ export interface Hosted {
 
 /**
  * Resolves when the worker has its seat: whoever queues for the store from then on is behind it. When `signal` aborts it rejects
- * with the signal's reason, and the worker has let go of the store.
+ * with the signal's reason, and the worker has let go of the store or was waited for as long as it is.
  *
- * @throws {@link OpenError} or {@link StoreError}; `module-unavailable` for a worker that can not be started or says nothing.
+ * @throws {@link OpenError} or {@link StoreError}; `module-unavailable` for a worker that can not be started, says nothing or dies.
  */
 export async function host(
   choice: WorkerChoice,
@@ -79,9 +79,17 @@ export async function host(
   failed.catch(() => undefined);
   let hasBegun = false;
   const late = setTimeout(() => fail(silent(`said nothing for ${WORKER_WAIT_MS / 1000} s`)), WORKER_WAIT_MS);
+  const opening = new AbortController();
   port.onmessage = async ({ data }: MessageEvent<WorkerWord>) => {
-    hasBegun = true;
-    clearTimeout(late);
+    if (!hasBegun) {
+      hasBegun = true;
+      clearTimeout(late);
+      // One that dies from here on leaves no other sign.
+      hold(lifeOf(page), opening.signal).then((free) => {
+        free();
+        fail(silent("has ended"));
+      }, () => undefined);
+    }
     if (data.kind === "seated") seat();
     else if (data.kind === "closed") end();
     else if (data.kind === "opening") onOpening?.(data.progress);
@@ -91,9 +99,10 @@ export async function host(
       port.postMessage({ token: await Promise.resolve().then(credential).catch(() => undefined) });
     }
   };
-  // Of a worker that has its seat an error is its own affair.
-  const loading = new AbortController();
-  worker.addEventListener("error", () => fail(silent("can not be loaded")), { signal: loading.signal });
+  worker.addEventListener("error", () => {
+    // Of a worker that has begun an error is its own affair.
+    if (!hasBegun) fail(silent("can not be loaded"));
+  });
   const close = async (): Promise<void> => {
     port.postMessage("close");
     const wait = setTimeout(end, CLOSE_WAIT_MS);
@@ -117,7 +126,7 @@ export async function host(
       : thrown;
   } finally {
     clearTimeout(late);
-    loading.abort();
+    opening.abort();
   }
   return { failed, close };
 }

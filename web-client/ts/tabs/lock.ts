@@ -29,6 +29,9 @@ export function settled(): Promise<unknown> {
 /** The lock and the channel of a store. */
 export const lockOf = (store: string): string => `conclave/${store}`;
 
+/** The lock that a worker of a page holds while it lives. */
+export const lifeOf = (page: string): string => `${page}/worker`;
+
 /** Another context holds a store's lock. */
 export function locked(how = "another page or worker has this agent's store open"): StoreError {
   return new StoreError("store-locked", how, { retryable: true });

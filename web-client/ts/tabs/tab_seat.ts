@@ -174,7 +174,8 @@ export class TabSeat implements Seat {
       if (this.#presence.signal.aborted && this.#ended === undefined) this.#enter();
     } else {
       this.#lose();
-      void this.#leave();
+      // An endpoint that cannot be closed has said so to whoever waits for its end.
+      this.#leave().catch(nothing);
     }
   }
 

@@ -9,7 +9,7 @@ use super::EvidenceMemory;
 use crate::membership::Membership;
 use crate::values::{
     ActionHash, AnchorHash, ClosedValue, ConversationId, EvidenceStatement, MembershipHash, RecordHash,
-    ValueError, evidence_message_id,
+    ValueError,
 };
 
 /// What a statement speaks about, and with that which kind of statement it is.
@@ -90,7 +90,7 @@ impl VerifiedEvidence {
             return None;
         }
         let (version, body) = (statement.sharness_version(), statement.encode());
-        let message_id = evidence_message_id(statement.signer_agent_id(), &body);
+        let message_id = statement.message_id_of(&body);
         let message = SignedMessage::sign(card, key, &[card.agent_id()], message_id, &body, version).ok()?;
         Some(Self {
             statement,
@@ -154,7 +154,7 @@ pub fn verify_evidence(
         return Err(EvidenceError::ForeignSigner);
     }
     // Decoding took the body for nothing but the statement's own bytes.
-    if evidence_message_id(statement.signer_agent_id(), message.body()) != message.message_id() {
+    if statement.message_id_of(message.body()) != message.message_id() {
         return Err(EvidenceError::WrongMessageId);
     }
     if let EvidenceStatement::ReanchorVote(vote) = &statement

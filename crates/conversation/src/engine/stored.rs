@@ -219,28 +219,25 @@ impl ChainWalk {
         })
     }
 
-    /// Decodes at most so many more records, and returns the signatures on them that are not known to hold.
+    /// Decodes one more record, and returns the signatures on it that are not known to hold. None after the last, and beyond
+    /// one that cannot be decoded.
     pub(super) fn look_ahead(
         &mut self,
         foundations: &Foundations,
         rows: &Snapshot,
-        records_max: usize,
-    ) -> Vec<UnverifiedSignature> {
-        let membership = &foundations.membership;
-        let mut signatures = Vec::new();
-        for _ in 0..records_max {
-            if matches!(self.ahead.back(), Some(Err(_))) {
-                break;
-            }
-            let Some(link) = self.links.next() else { break };
-            let stored = StoredRecord::decode(link, rows, membership);
-            if let Ok(stored) = &stored {
-                signatures.extend(stored.signatures.unverified(membership));
-                signatures.extend(stored.votes.unverified(membership));
-            }
-            self.ahead.push_back(stored);
+    ) -> Option<Vec<UnverifiedSignature>> {
+        if matches!(self.ahead.back(), Some(Err(_))) {
+            return None;
         }
-        signatures
+        let membership = &foundations.membership;
+        let stored = StoredRecord::decode(self.links.next()?, rows, membership);
+        let mut signatures = Vec::new();
+        if let Ok(stored) = &stored {
+            signatures.extend(stored.signatures.unverified(membership));
+            signatures.extend(stored.votes.unverified(membership));
+        }
+        self.ahead.push_back(stored);
+        Some(signatures)
     }
 
     /// Verifies the next record, with its place in the chain; none after the last.

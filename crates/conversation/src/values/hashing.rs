@@ -1,6 +1,6 @@
 //! The six hashes and the evidence MessageId ("Canonical encoding and preimages").
 
-use conclave_harness::identifiers::{AgentId, MessageId};
+use conclave_harness::identifiers::MessageId;
 use sha2::{Digest, Sha256};
 
 use super::closed::ClosedValue;
@@ -98,18 +98,18 @@ impl RecordCore {
 impl EvidenceStatement {
     /// The one MessageId under which this statement's signer may sign it.
     pub fn evidence_message_id(&self) -> MessageId {
-        evidence_message_id(self.signer_agent_id(), &self.encode())
+        self.message_id_of(&self.encode())
     }
-}
 
-/// The one MessageId under which `signer` may sign the statement of these canonical bytes.
-pub(crate) fn evidence_message_id(signer: &AgentId, statement: &[u8]) -> MessageId {
-    let digest: [u8; 32] = domain("evidence-message-id")
-        .chain_update(signer.as_bytes())
-        .chain_update(statement)
-        .finalize()
-        .into();
-    let mut id = [0; 16];
-    id.copy_from_slice(&digest[..16]);
-    MessageId::from_bytes(id)
+    /// The same, where the statement's canonical bytes are at hand.
+    pub(crate) fn message_id_of(&self, encoded: &[u8]) -> MessageId {
+        let digest: [u8; 32] = domain("evidence-message-id")
+            .chain_update(self.signer_agent_id().as_bytes())
+            .chain_update(encoded)
+            .finalize()
+            .into();
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest[..16]);
+        MessageId::from_bytes(id)
+    }
 }

@@ -45,7 +45,6 @@ pub use closed::{ClosedValue, Kinded, Null, ValueError};
 pub use completed_reanchor::{CompletedReanchor, CompletedReanchorKind, RouterAnchor};
 pub use content::{Content, ContentError, ContentPart};
 pub use evidence_messages::EvidenceMessages;
-pub(crate) use hashing::evidence_message_id;
 pub use identifiers::{
     ActionHash, AnchorHash, ConversationId, DeliveryToken, MembershipHash, PostId, PostIntentHash, RecordHash,
 };

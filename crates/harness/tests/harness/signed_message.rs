@@ -4,6 +4,7 @@ use crate::support::*;
 use conclave_harness::{
     AgentCard, AgentId, EncodedSignedMessage, SignedMessage, SignedMessageSigningError, WIRE_VERSION,
     WireVersions,
+    agent_card::AgentCardClaims,
     canonical_json::CanonicalJsonError,
     signed_message::{BODY_BYTES_MAX, RECIPIENTS_MAX, SIGNED_MESSAGE_BYTES_MAX},
 };
@@ -125,6 +126,46 @@ fn a_message_verifies_under_its_senders_very_card_alone() {
             .verify(&AgentCard::issue(&key_b(), claims_a()), &live)
             .is_err()
     );
+}
+
+#[test]
+fn the_word_of_somebody_else_counts_for_the_very_key_and_message_it_was_given_for() {
+    let (header, payload) = jws_parts(&two_recipients());
+    // Signed by another key than the one it names: nothing but somebody's word lets it pass.
+    let forged = EncodedSignedMessage::from_canonical_bytes(&forge_jws(&key_b(), &header, &payload)).unwrap();
+    let passes = |card: &AgentCard| forged.verify(card, &WireVersions::live()).is_ok();
+    assert!(!passes(&card_a()));
+    assert!(
+        forged.unverified_signature(&card_b()).is_none(),
+        "of another sender"
+    );
+    let renewed = AgentCard::issue(
+        &key_b(),
+        AgentCardClaims {
+            public_key: key_b().public_key(),
+            ..card_a().encoded().unverified_claims().clone()
+        },
+    );
+    assert!(
+        forged.unverified_signature(&renewed).is_none(),
+        "it names another key"
+    );
+    let asked = forged
+        .unverified_signature(&card_a())
+        .expect("a signature to verify");
+    assert_eq!(asked.key(), &card_a().public_key());
+    let verified = asked
+        .key()
+        .verify(asked.signed_text().as_bytes(), asked.signature());
+    assert!(verified.is_err());
+    asked.holds();
+    assert!(passes(&card_a()) && !passes(&card_b()) && !passes(&renewed));
+    assert!(
+        forged.unverified_signature(&card_a()).is_none(),
+        "it is known to hold"
+    );
+    let another = forge_jws(&key_b(), &header, &payload.replace("msg_BAQ", "msg_AAQ"));
+    assert!(!verifies(&another), "{payload}");
 }
 
 #[test]

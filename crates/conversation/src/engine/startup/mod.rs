@@ -117,15 +117,13 @@ impl<'a> Startup<'a> {
         (self.verified, self.total)
     }
 
-    /// Decodes at most so many more certified records ahead of [`advance`](Self::advance), and returns the signatures on
-    /// them, so that the platform can verify them. Those nobody speaks for are verified in their turn.
-    pub fn look_ahead(&mut self, records_max: usize) -> Vec<UnverifiedSignature> {
-        let loading = self.loading.as_mut();
-        loading.map_or_else(Vec::new, |loading| {
-            loading
-                .walk
-                .look_ahead(&loading.foundations, self.rows, records_max)
-        })
+    /// Decodes one more certified record ahead of [`advance`](Self::advance), and returns the signatures on it, so that the
+    /// platform can verify them. Those nobody speaks for are verified in their turn.
+    ///
+    /// None at the end of a conversation, and beyond a record that cannot be decoded. The caller bounds how far it looks.
+    pub fn look_ahead(&mut self) -> Option<Vec<UnverifiedSignature>> {
+        let loading = self.loading.as_mut()?;
+        loading.walk.look_ahead(&loading.foundations, self.rows)
     }
 
     /// Verifies one more certified record, or the rest of one conversation. Says whether everything is verified.
