@@ -51,7 +51,7 @@ impl EvidenceMemory {
     }
 
     pub(super) fn remember(&mut self, message: SignedMessageDigest, statement: &EvidenceStatement) {
-        if self.capacity == 0 || self.known.contains_key(&message) {
+        if !self.is_kept() || self.known.contains_key(&message) {
             return;
         }
         self.known.insert(message, statement.clone());

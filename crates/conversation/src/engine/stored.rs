@@ -8,7 +8,7 @@ use conclave_harness::{PublicKey, UnverifiedSignature, WireVersions};
 
 use super::error::Corruption;
 use super::fold::staged_row_of_text;
-use super::stored_evidence::{StoredEvidence, load_signatures, load_votes};
+use super::stored_evidence::StoredEvidence;
 use crate::certificates::EvidenceMemory;
 use crate::membership::Membership;
 use crate::store::rows::{
@@ -187,6 +187,25 @@ impl StoredRecord {
             record,
         })
     }
+
+    /// Verifies the retained evidence, which must complete both certificates.
+    fn verify(
+        self,
+        anchor: &VerifiedRouterAnchor,
+        membership: &Membership,
+        trust: &mut Trust<'_>,
+    ) -> Result<VerifiedCertifiedRecord, Corruption> {
+        let signatures = self.signatures.verify(membership, trust)?;
+        let votes = self.votes.verify(membership, trust)?;
+        VerifiedActionCertifiedRecord::assemble(self.record, anchor, signatures, membership)
+            .and_then(|record| VerifiedCertifiedRecord::assemble(record, votes, membership))
+            .ok_or_else(|| {
+                corrupt(
+                    &self.link,
+                    "the retained evidence does not complete its certificates",
+                )
+            })
+    }
 }
 
 /// A walk over a conversation's certified records and anchors as one chain, a record at a time.
@@ -252,41 +271,31 @@ impl ChainWalk {
             let link = self.links.next()?;
             Some(StoredRecord::decode(link, rows, membership))
         });
-        let Some(stored) = next else { return Ok(None) };
+        let Some(stored) = next.transpose()? else {
+            return Ok(None);
+        };
         let StoredRecord {
-            link,
-            row,
-            record,
-            signatures,
-            votes,
-        } = stored?;
+            link, row, record, ..
+        } = &stored;
         let end = &mut self.end;
-        require(
-            &link,
-            link.ordinal == end.records,
-            "a record is missing before it",
-        )?;
+        let ordinal = link.ordinal;
+        require(link, ordinal == end.records, "a record is missing before it")?;
         while *record.anchor_hash() != end.position.anchor_hash {
             self.place += 1;
             foundations
                 .extend(self.place, &mut end.position)
-                .map_err(|problem| corrupt(&row, problem))?;
+                .map_err(|problem| corrupt(row, problem))?;
         }
         require(
-            &row,
+            row,
             record.position() == end.position,
             "the record does not extend the one before",
         )?;
-        let signatures = signatures.verify(membership, trust)?;
-        let votes = votes.verify(membership, trust)?;
-        end.evidence += signatures.len() + votes.len();
-        let anchor = &foundations.anchors[self.place].anchor;
-        let certified = VerifiedActionCertifiedRecord::assemble(record, anchor, signatures, membership)
-            .and_then(|record| VerifiedCertifiedRecord::assemble(record, votes, membership))
-            .ok_or_else(|| corrupt(&link, "the retained evidence does not complete its certificates"))?;
+        let certified = stored.verify(&foundations.anchors[self.place].anchor, membership, trust)?;
+        end.evidence += certified.signatures().len() + certified.votes().len();
         end.position = certified.position_after();
         end.records += 1;
-        Ok(Some((link.ordinal, certified)))
+        Ok(Some((ordinal, certified)))
     }
 
     /// Takes the anchors after the last record, and checks that the conversation's state is where the chain ends.
@@ -316,21 +325,16 @@ pub(super) fn load_certified(
     trust: &mut Trust<'_>,
 ) -> Result<VerifiedCertifiedRecord, Corruption> {
     let key = Key::new([&membership.conversation_id().to_string()]);
-    let link: CertifiedRecordRow = required(rows, &key.clone().with(ordinal))?;
+    let link: CertifiedRecordRow = required(rows, &key.with(ordinal))?;
     require(
         &link,
         link.record_hash == record_hash.to_string(),
         "another record holds the place",
     )?;
-    let row: StagedRecordRow = required(rows, &key.with(&link.record_hash))?;
-    let record = load_record(&row, membership)?;
-    let key = key_of_anchor(membership, record.anchor_hash());
+    let stored = StoredRecord::decode(link, rows, membership)?;
+    let key = key_of_anchor(membership, stored.record.anchor_hash());
     let anchor = load_anchor(&required(rows, &key)?, membership, trust)?;
-    let signatures = load_signatures(rows, &record, membership, trust)?;
-    let votes = load_votes(rows, &record, membership, trust)?;
-    VerifiedActionCertifiedRecord::assemble(record, &anchor, signatures, membership)
-        .and_then(|record| VerifiedCertifiedRecord::assemble(record, votes, membership))
-        .ok_or_else(|| corrupt(&link, "the retained evidence does not complete its certificates"))
+    stored.verify(&anchor, membership, trust)
 }
 
 /// Reads the anchor at a place of the chain and verifies it.

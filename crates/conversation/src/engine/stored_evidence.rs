@@ -29,26 +29,6 @@ pub(super) fn load_reanchor_votes(
     .verify(membership, trust)
 }
 
-/// The signatures kept on a record's action.
-pub(super) fn load_signatures(
-    rows: &Snapshot,
-    record: &VerifiedRecordCore,
-    membership: &Membership,
-    trust: &mut Trust<'_>,
-) -> Result<SignerMap, Corruption> {
-    StoredEvidence::signatures(rows, record, membership)?.verify(membership, trust)
-}
-
-/// The votes kept for a record.
-pub(super) fn load_votes(
-    rows: &Snapshot,
-    record: &VerifiedRecordCore,
-    membership: &Membership,
-    trust: &mut Trust<'_>,
-) -> Result<SignerMap, Corruption> {
-    StoredEvidence::votes(rows, record, membership)?.verify(membership, trust)
-}
-
 /// The evidence kept about one subject, decoded and not verified.
 pub(super) struct StoredEvidence {
     subject: Subject,

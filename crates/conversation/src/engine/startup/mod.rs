@@ -28,7 +28,7 @@ use crate::engine::shared::Shared;
 use crate::engine::stored::{
     ChainWalk, Foundations, Trust, column, corrupt, held, load_record, require, required, surplus,
 };
-use crate::engine::stored_evidence::{load_reanchor_votes, load_signatures, load_votes};
+use crate::engine::stored_evidence::{StoredEvidence, load_reanchor_votes};
 use crate::engine::text::utf8;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::rows::{
@@ -426,7 +426,8 @@ fn load_lock(
         "the lock is not at the head",
     )?;
     let mut fold = Fold::new(record);
-    fold.signatures = load_signatures(rows, &fold.record, membership, trust)?;
+    fold.signatures =
+        StoredEvidence::signatures(rows, &fold.record, membership)?.verify(membership, trust)?;
     let staged_key = key.clone().with(&fold.record.hash().to_string());
     if let Some(staged) = rows.row::<StagedRecordRow>(&staged_key)? {
         load_record(&staged, membership)?;
@@ -435,7 +436,7 @@ fn load_lock(
             fold.action_complete(membership),
             "the action certificate is not complete",
         )?;
-        fold.votes = load_votes(rows, &fold.record, membership, trust)?;
+        fold.votes = StoredEvidence::votes(rows, &fold.record, membership)?.verify(membership, trust)?;
         fold.staged = true;
     }
     Ok(Some(fold))
